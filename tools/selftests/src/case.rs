@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What a case is: a sentence, the subjects it holds for, and a function that panics where the sentence is false.
+
+use crate::subject::Subject;
+
+/// The subjects on which a case runs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// Every kind of pipe, the kernel's own included.
+    Every,
+    /// Altpipe's pipes only, once for each config.
+    Altpipe,
+    /// The device, its ioctls and its sysfs tree: once in a run.
+    Device,
+}
+
+/// One scenario.
+pub struct Case {
+    /// What must hold, as a sentence.
+    pub name: &'static str,
+    /// Where it must hold.
+    pub scope: Scope,
+    /// The scenario; it panics where the sentence is false.
+    pub run: fn(&Subject),
+}
+
+impl Case {
+    /// A case that holds for every pipe.
+    pub const fn every(name: &'static str, run: fn(&Subject)) -> Self {
+        Self {
+            name,
+            scope: Scope::Every,
+            run,
+        }
+    }
+
+    /// A case that holds for each altpipe config.
+    pub const fn altpipe(name: &'static str, run: fn(&Subject)) -> Self {
+        Self {
+            name,
+            scope: Scope::Altpipe,
+            run,
+        }
+    }
+
+    /// A case about the device itself.
+    pub const fn device(name: &'static str, run: fn(&Subject)) -> Self {
+        Self {
+            name,
+            scope: Scope::Device,
+            run,
+        }
+    }
+}
+
+/// The cases of one area.
+pub struct Area {
+    /// The area's name, a prefix of its cases' names.
+    pub name: &'static str,
+    /// Its cases in the order in which they run.
+    pub cases: &'static [Case],
+}

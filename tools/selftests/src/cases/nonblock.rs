@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: GPL-2.0
+//! O_NONBLOCK, RWF_NOWAIT and the pipe's limits.
+
+use rustix::fs::{OFlags, fcntl_getfl};
+use rustix::io::{Errno, dup};
+use rustix::pipe::PipeFlags;
+
+use crate::case::{Area, Case};
+use crate::end::{CAPACITY, PAGE, fill, queued, read, read_exact, set_nonblocking, write};
+use crate::subject::{Pipe, Subject};
+
+/// Cases about calls that may not sleep.
+pub const AREA: Area = Area {
+    name: "nonblock",
+    cases: &[
+        Case::every(
+            "a nonblocking read of an empty pipe is EAGAIN with a writer and 0 without",
+            empty_read,
+        ),
+        Case::every(
+            "a nonblocking write to a full pipe is EAGAIN and leaves it as it was",
+            full_write,
+        ),
+        Case::every("a new pipe holds 16 pages", capacity),
+        Case::every("room comes back page by page", room_by_page),
+        Case::every("O_NONBLOCK at creation is set on both ends", both_ends),
+        Case::every(
+            "O_NONBLOCK set on a duplicate holds for its description and not for the other end",
+            shared_by_dup,
+        ),
+    ],
+};
+
+fn empty_read(subject: &Subject) {
+    let Pipe { read: r, write: w } = subject.pipe();
+    set_nonblocking(&r, true);
+    assert_eq!(read(&r, 64), Err(Errno::AGAIN));
+    drop(w);
+    assert_eq!(read(&r, 64).as_deref(), Ok(&b""[..]));
+}
+
+fn full_write(subject: &Subject) {
+    let Pipe { read: r, write: w } = subject.pipe();
+    fill(&w, PAGE);
+    set_nonblocking(&w, true);
+    assert_eq!(write(&w, b"x"), Err(Errno::AGAIN));
+    assert_eq!(write(&w, &[b'x'; 2 * PAGE]), Err(Errno::AGAIN));
+    assert_eq!(queued(&r), CAPACITY);
+    assert!(read_exact(&r, CAPACITY).iter().all(|&byte| byte == b'f'));
+}
+
+fn capacity(subject: &Subject) {
+    let Pipe { write: w, read: _r } = subject.pipe();
+    assert_eq!(fill(&w, PAGE), CAPACITY);
+}
+
+fn room_by_page(subject: &Subject) {
+    let Pipe { read: r, write: w } = subject.pipe();
+    fill(&w, PAGE);
+    set_nonblocking(&w, true);
+    assert_eq!(read_exact(&r, PAGE - 1).len(), PAGE - 1);
+    assert_eq!(
+        write(&w, b"x"),
+        Err(Errno::AGAIN),
+        "one byte still holds the slot"
+    );
+    assert_eq!(read_exact(&r, 1).len(), 1);
+    assert_eq!(write(&w, &[b'x'; PAGE]), Ok(PAGE));
+    assert_eq!(write(&w, b"x"), Err(Errno::AGAIN));
+}
+
+fn both_ends(subject: &Subject) {
+    let Pipe { read: r, write: w } = subject.pipe_with(PipeFlags::NONBLOCK).unwrap();
+    assert!(fcntl_getfl(&r).unwrap().contains(OFlags::NONBLOCK));
+    assert!(fcntl_getfl(&w).unwrap().contains(OFlags::NONBLOCK));
+    assert_eq!(read(&r, 1), Err(Errno::AGAIN));
+    let Pipe { read: r, write: w } = subject.pipe();
+    assert!(!fcntl_getfl(&r).unwrap().contains(OFlags::NONBLOCK));
+    assert!(!fcntl_getfl(&w).unwrap().contains(OFlags::NONBLOCK));
+}
+
+fn shared_by_dup(subject: &Subject) {
+    let Pipe { read: r, write: w } = subject.pipe();
+    set_nonblocking(dup(&r).unwrap(), true);
+    assert!(fcntl_getfl(&r).unwrap().contains(OFlags::NONBLOCK));
+    assert_eq!(read(&r, 1), Err(Errno::AGAIN));
+    assert!(!fcntl_getfl(&w).unwrap().contains(OFlags::NONBLOCK));
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Runs the chosen cases on the chosen subjects.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use crate::case::{Area, Case, Scope};
+use crate::cases::AREAS;
+use crate::child::isolate;
+use crate::ktap::Ktap;
+use crate::subject::Subject;
+
+/// What to run.
+pub struct Plan {
+    /// The subjects, in order.
+    pub subjects: Vec<Subject>,
+    /// Only cases whose full name contains this.
+    pub filter: Option<String>,
+    /// The time one case may take.
+    pub timeout: Duration,
+}
+
+impl Plan {
+    /// Runs all; returns the number of subjects that failed.
+    pub fn run(&self, out: impl Write) -> io::Result<usize> {
+        let mut ktap = Ktap::start(out, self.subjects.len())?;
+        for subject in &self.subjects {
+            let cases: Vec<_> = self
+                .cases()
+                .filter(|(_, case)| holds_for(case, subject))
+                .collect();
+            ktap.subtest(&subject.to_string(), cases.len(), |inner| {
+                for (area, case) in cases {
+                    let outcome = isolate(self.timeout, || (case.run)(subject))?;
+                    inner.result(&full_name(area, case), &outcome)?;
+                }
+                Ok(())
+            })?;
+        }
+        Ok(ktap.failed())
+    }
+
+    /// Prints the names of the chosen cases and where each runs.
+    pub fn list(&self, mut out: impl Write) -> io::Result<()> {
+        for (area, case) in self.cases() {
+            let scope = match case.scope {
+                Scope::Every => "every",
+                Scope::Altpipe => "altpipe",
+                Scope::Device => "device",
+            };
+            writeln!(out, "{scope:8} {}", full_name(area, case))?;
+        }
+        Ok(())
+    }
+
+    fn cases(&self) -> impl Iterator<Item = (&'static Area, &'static Case)> + '_ {
+        let all = AREAS
+            .iter()
+            .flat_map(|area| area.cases.iter().map(move |case| (area, case)));
+        all.filter(|(area, case)| {
+            self.filter
+                .as_ref()
+                .is_none_or(|filter| full_name(area, case).contains(filter.as_str()))
+        })
+    }
+}
+
+fn full_name(area: &Area, case: &Case) -> String {
+    format!("{}: {}", area.name, case.name)
+}
+
+fn holds_for(case: &Case, subject: &Subject) -> bool {
+    match subject {
+        Subject::Native => case.scope == Scope::Every,
+    }
+}
