@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What helpers.c offers. bindgen reads this header too, so that Rust's idea of a helper's type
+ * is the C compiler's.
+ */
+#ifndef _ALTPIPE_HELPERS_H
+#define _ALTPIPE_HELPERS_H
+
+#include <linux/types.h>
+
+struct inode;
+struct page;
+struct super_block;
+struct wait_queue_head;
+
+void altpipe_inode_assume_dirty(struct inode *inode);
+void altpipe_put_page(struct page *page);
+bool altpipe_sb_start_write_trylock(struct super_block *sb);
+void altpipe_sb_end_write(struct super_block *sb);
+void altpipe_wait_lock_irq(struct wait_queue_head *wait);
+void altpipe_wait_unlock_irq(struct wait_queue_head *wait);
+
+#endif
