@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The knobs of a device as files: one below `knobs/` for each row of [`KNOBS`].
+//!
+//! Whose knobs they are, and what a change does beyond changing them, is the device's affair: see
+//! [`Configured`].
+
+use crate::{
+    abi::sysfs::{Entry, File, Group, List, Owner, Show, Store},
+    config::{Config, Knob, KNOBS},
+};
+use core::{fmt, marker::PhantomData};
+use kernel::{new_mutex, prelude::*, sync::Mutex};
+
+/// Something that has a config, which may be changed.
+pub(crate) trait Configured {
+    /// The config as it is now.
+    fn config(&self) -> Config;
+
+    /// Changes the config by `change`, which sees no other change between what it reads and what
+    /// it writes. Where it fails, the config stays as it was.
+    fn configure(&self, change: impl FnOnce(&mut Config) -> Result) -> Result;
+}
+
+/// The config of pipes that are yet to be made.
+///
+/// A pipe takes a copy when it is made, so a change acts upon later pipes only.
+#[pin_data]
+pub(crate) struct Defaults {
+    #[pin]
+    config: Mutex<Config>,
+}
+
+impl Defaults {
+    /// Every knob at its default.
+    pub(crate) fn new() -> impl PinInit<Self> {
+        pin_init!(Self {
+            config <- new_mutex!(Config::DEFAULT, "altpipe defaults"),
+        })
+    }
+}
+
+impl Configured for Defaults {
+    fn config(&self) -> Config {
+        *self.config.lock()
+    }
+
+    fn configure(&self, change: impl FnOnce(&mut Config) -> Result) -> Result {
+        let mut config = self.config.lock();
+        let mut changed = *config;
+        change(&mut changed)?;
+        *config = changed;
+        Ok(())
+    }
+}
+
+impl<O: Configured> Show<O> for Knob {
+    fn show(&self, owner: &O, text: &mut dyn fmt::Write) -> fmt::Result {
+        Knob::show(self, &owner.config(), text)
+    }
+}
+
+impl<O: Configured> Store<O> for Knob {
+    fn store(&self, owner: &O, text: &str) -> Result {
+        owner.configure(|config| Knob::store(self, config, text).map_err(|_| EINVAL))
+    }
+}
+
+/// The number of knobs.
+const COUNT: usize = KNOBS.len();
+
+/// The directory `knobs/` of an `O`.
+pub(crate) struct Directory<O>(PhantomData<O>);
+
+// Tables made by the compiler: an index out of bounds would fail the build.
+impl<O: Configured + Owner + 'static> Directory<O> {
+    const FILES: &'static [File<O, Knob>; COUNT] = &{
+        let mut files = [File::read_write(KNOBS[0].file, &KNOBS[0]); COUNT];
+        let mut at = 1;
+        while at < COUNT {
+            files[at] = File::read_write(KNOBS[at].file, &KNOBS[at]);
+            at += 1;
+        }
+        files
+    };
+
+    const LIST: &'static List<Entry<O>, COUNT> = &List::of(Self::FILES, Self::FILES[0].entry());
+
+    /// The directory itself.
+    pub(crate) const GROUP: &'static Group<O> = &Group::new(c"knobs", Self::LIST);
+}
