@@ -6,4 +6,4 @@
 //! page size from here; the host twin in `tools/altpipe-core` has a `page` module of its own.
 
 /// Bytes in a page: what one slot of a ring can hold.
-pub use kernel::page::PAGE_SIZE;
+pub(crate) use kernel::page::PAGE_SIZE;
