@@ -3,8 +3,10 @@
 
 use std::io;
 use std::process::ExitCode;
+use std::rc::Rc;
 use std::time::Duration;
 
+use altpipe_uapi::{Control, DEVICE};
 use clap::Parser;
 
 use crate::runner::Plan;
@@ -28,6 +30,10 @@ struct Cli {
     #[arg(long, value_name = "TEXT")]
     subject: Vec<String>,
 
+    /// Run altpipe under this config instead of the list; may be given several times
+    #[arg(long, value_name = "CONFIG")]
+    config: Vec<String>,
+
     /// Seconds after which a case counts as hung
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     timeout: u64,
@@ -35,31 +41,66 @@ struct Cli {
 
 /// Parses the arguments and does what they ask.
 pub fn run() -> ExitCode {
-    let cli = Cli::parse();
-    let mut subjects = vec![Subject::Native];
-    if !cli.subject.is_empty() {
-        subjects.retain(|subject| {
-            cli.subject
-                .iter()
-                .any(|text| subject.to_string().contains(text.as_str()))
-        });
-    }
-    let plan = Plan {
-        subjects,
-        filter: cli.filter,
-        timeout: Duration::from_secs(cli.timeout),
-    };
-    let result = if cli.list {
-        plan.list(io::stdout()).map(|()| 0)
-    } else {
-        plan.run(io::stdout())
-    };
-    match result {
+    match Cli::parse().run() {
         Ok(0) => ExitCode::SUCCESS,
         Ok(_) => ExitCode::from(1),
-        Err(error) => {
-            eprintln!("altpipe-selftests: {error}");
+        Err(message) => {
+            eprintln!("altpipe-selftests: {message}");
             ExitCode::from(2)
         }
+    }
+}
+
+impl Cli {
+    fn run(self) -> Result<usize, String> {
+        let subjects = if self.list {
+            Vec::new()
+        } else {
+            self.subjects()?
+        };
+        let plan = Plan {
+            subjects,
+            filter: self.filter,
+            timeout: Duration::from_secs(self.timeout),
+        };
+        let done = if self.list {
+            plan.list(io::stdout()).map(|()| 0)
+        } else {
+            plan.run(io::stdout())
+        };
+        done.map_err(|error| error.to_string())
+    }
+
+    fn subjects(&self) -> Result<Vec<Subject>, String> {
+        let wanted = |name: &str| {
+            self.subject.is_empty() || self.subject.iter().any(|text| name.contains(text.as_str()))
+        };
+        let only_native = self.config.is_empty()
+            && !self.subject.is_empty()
+            && self.subject.iter().all(|text| text == "native");
+        if only_native {
+            return Ok(vec![Subject::Native]);
+        }
+        // A run that was to test altpipe and quietly tested the kernel alone would pass.
+        let control = Control::open().map_err(|error| {
+            format!("{DEVICE}: {error}; load the module, or test the kernel's pipes alone with --subject native")
+        })?;
+        let control = Rc::new(control);
+        let subjects = if self.config.is_empty() {
+            Subject::all(&control)
+        } else {
+            self.config
+                .iter()
+                .map(|text| Subject::altpipe(&control, text))
+                .collect::<Result<_, _>>()?
+        };
+        let chosen: Vec<_> = subjects
+            .into_iter()
+            .filter(|subject| wanted(&subject.to_string()))
+            .collect();
+        if chosen.is_empty() {
+            return Err(format!("no subject is named like {:?}", self.subject));
+        }
+        Ok(chosen)
     }
 }

@@ -11,6 +11,8 @@ use rustix::io::{Errno, Result};
 pub const PAGE: usize = 4096;
 /// What a pipe holds unless told otherwise: 16 slots.
 pub const CAPACITY: usize = 16 * PAGE;
+/// The offset that makes preadv2(2) and pwritev2(2) use the file's position: -1.
+pub const AT_POSITION: u64 = u64::MAX;
 
 /// Reads at most `len` bytes in one call.
 pub fn read(end: impl AsFd, len: usize) -> Result<Vec<u8>> {

@@ -15,7 +15,11 @@ mod child;
 mod cli;
 mod end;
 mod ktap;
+mod memory;
+mod process;
+mod record;
 mod runner;
+mod signal;
 mod subject;
 mod task;
 

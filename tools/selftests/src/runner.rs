@@ -72,5 +72,7 @@ fn full_name(area: &Area, case: &Case) -> String {
 fn holds_for(case: &Case, subject: &Subject) -> bool {
     match subject {
         Subject::Native => case.scope == Scope::Every,
+        Subject::Device(_) => case.scope == Scope::Device,
+        Subject::Altpipe { .. } => matches!(case.scope, Scope::Every | Scope::Altpipe),
     }
 }

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 //! O_NONBLOCK, RWF_NOWAIT and the pipe's limits.
 
+use std::io::{IoSlice, IoSliceMut};
+
 use rustix::fs::{OFlags, fcntl_getfl};
-use rustix::io::{Errno, dup};
+use rustix::io::{Errno, ReadWriteFlags, dup, preadv2, pwritev2};
 use rustix::pipe::PipeFlags;
 
 use crate::case::{Area, Case};
-use crate::end::{CAPACITY, PAGE, fill, queued, read, read_exact, set_nonblocking, write};
+use crate::end::{
+    AT_POSITION, CAPACITY, PAGE, fill, queued, read, read_exact, set_nonblocking, write,
+};
 use crate::subject::{Pipe, Subject};
 
 /// Cases about calls that may not sleep.
@@ -23,6 +27,14 @@ pub const AREA: Area = Area {
         ),
         Case::every("a new pipe holds 16 pages", capacity),
         Case::every("room comes back page by page", room_by_page),
+        Case::every(
+            "RWF_NOWAIT reads what is there and is EAGAIN where there is nothing",
+            nowait_read,
+        ),
+        Case::every(
+            "RWF_NOWAIT writes where there is room and is EAGAIN where there is none",
+            nowait_write,
+        ),
         Case::every("O_NONBLOCK at creation is set on both ends", both_ends),
         Case::every(
             "O_NONBLOCK set on a duplicate holds for its description and not for the other end",
@@ -67,6 +79,41 @@ fn room_by_page(subject: &Subject) {
     assert_eq!(read_exact(&r, 1).len(), 1);
     assert_eq!(write(&w, &[b'x'; PAGE]), Ok(PAGE));
     assert_eq!(write(&w, b"x"), Err(Errno::AGAIN));
+}
+
+fn nowait_read(subject: &Subject) {
+    let Pipe { read: r, write: w } = subject.pipe();
+    let mut byte = [0];
+    let mut now = || {
+        preadv2(
+            &r,
+            &mut [IoSliceMut::new(&mut byte)],
+            AT_POSITION,
+            ReadWriteFlags::NOWAIT,
+        )
+    };
+    assert_eq!(now(), Err(Errno::AGAIN));
+    write(&w, b"x").unwrap();
+    assert_eq!(now(), Ok(1));
+    drop(w);
+    assert_eq!(now(), Ok(0));
+    assert_eq!(byte, *b"x");
+}
+
+fn nowait_write(subject: &Subject) {
+    let Pipe { read: r, write: w } = subject.pipe();
+    let now = || {
+        pwritev2(
+            &w,
+            &[IoSlice::new(&[b'x'; PAGE])],
+            AT_POSITION,
+            ReadWriteFlags::NOWAIT,
+        )
+    };
+    assert_eq!(now(), Ok(PAGE));
+    fill(&w, PAGE);
+    assert_eq!(now(), Err(Errno::AGAIN));
+    assert_eq!(queued(&r), CAPACITY);
 }
 
 fn both_ends(subject: &Subject) {

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Empty buffers and bad addresses: nothing is consumed that was not delivered, nothing queued that was not read whole.
+
+use std::ptr;
+
+use rustix::io::Errno;
+
+use crate::case::{Area, Case};
+use crate::end::{CAPACITY, PAGE, fill, queued, read, read_exact, write};
+use crate::memory::{Cliff, NOWHERE, read_to, vector, write_from};
+use crate::signal::{self, Interrupted};
+use crate::subject::{Pipe, Subject};
+
+/// Cases about user addresses.
+pub const AREA: Area = Area {
+    name: "pointers",
+    cases: &[
+        Case::every(
+            "a read of nothing returns 0 at once, from an empty pipe and to any address",
+            empty_read,
+        ),
+        Case::every(
+            "a write of nothing returns 0 at once, to a full pipe and from any address",
+            empty_write,
+        ),
+        Case::every(
+            "a write of nothing without readers returns 0 and raises no signal",
+            empty_write_without_readers,
+        ),
+        Case::every(
+            "a read to a bad address is EFAULT and consumes nothing",
+            bad_read,
+        ),
+        Case::every(
+            "a read that faults inside a page delivers and consumes nothing of it",
+            fault_inside_page,
+        ),
+        Case::every(
+            "a read that faults at a later page returns what came before",
+            fault_at_later_page,
+        ),
+        Case::every(
+            "a write from a bad address is EFAULT and queues nothing",
+            bad_write,
+        ),
+        Case::every(
+            "a write that would merge from a bad address leaves the last page as it was",
+            bad_merge,
+        ),
+        Case::every(
+            "a write that faults inside its only page queues nothing",
+            half_bad_write,
+        ),
+        Case::every(
+            "a writev whose second page faults returns the first",
+            second_page_faults,
+        ),
+        Case::every("a fault does not cost a slot", fault_costs_no_slot),
+    ],
+};
+
+fn empty_read(subject: &Subject) {
+    let Pipe { read: r, write: w } = subject.pipe();
+    assert_eq!(read_to(&r, ptr::null_mut(), 0), Ok(0));
+    assert_eq!(
+        vector(
+            libc::readv,
+            &r,
+            &[(ptr::null_mut(), 0), (ptr::null_mut(), 0)]
+        ),
+        Ok(0)
+    );
+    write(&w, b"x").unwrap();
+    assert_eq!(read_to(&r, ptr::null_mut(), 0), Ok(0));
+    assert_eq!(queued(&r), 1);
+}
+
+fn empty_write(subject: &Subject) {
+    let Pipe { read: r, write: w } = subject.pipe();
+    assert_eq!(write_from(&w, ptr::null(), 0), Ok(0));
+    assert_eq!(queued(&r), 0);
+    fill(&w, PAGE);
+    assert_eq!(write_from(&w, ptr::null(), 0), Ok(0));
+    assert_eq!(
+        vector(
+            libc::writev,
+            &w,
+            &[(ptr::null_mut(), 0), (ptr::null_mut(), 0)]
+        ),
+        Ok(0)
+    );
+    assert_eq!(queued(&r), CAPACITY);
+}
+
+fn empty_write_without_readers(subject: &Subject) {
+    signal::count(libc::SIGPIPE, Interrupted::Restarts);
+    let Pipe { read: r, write: w } = subject.pipe();
+    drop(r);
+    assert_eq!(write_from(&w, ptr::null(), 0), Ok(0));
+    assert_eq!(vector(libc::writev, &w, &[(ptr::null_mut(), 0)]), Ok(0));
+    assert_eq!(signal::handled(), 0);
+}
+
+fn bad_read(subject: &Subject) {
+    let Pipe { read: r, write: w } = subject.pipe();
+    write(&w, b"abc").unwrap();
+    assert_eq!(read_to(&r, NOWHERE, 3), Err(Errno::FAULT));
+    assert_eq!(queued(&r), 3);
+    assert_eq!(read(&r, 64).as_deref(), Ok(&b"abc"[..]));
+}
+
+fn fault_inside_page(subject: &Subject) {
+    let Pipe { read: r, write: w } = subject.pipe();
+    let cliff = Cliff::new(b'-');
+    write(&w, &[b'a'; 200]).unwrap();
+    assert_eq!(read_to(&r, cliff.before_edge(100), 200), Err(Errno::FAULT));
+    assert_eq!(queued(&r), 200);
+    assert_eq!(read(&r, 300).unwrap(), [b'a'; 200]);
+}
+
+fn fault_at_later_page(subject: &Subject) {
+    let Pipe { read: r, write: w } = subject.pipe();
+    let cliff = Cliff::new(b'-');
+    write(&w, &[b'a'; PAGE]).unwrap();
+    write(&w, &[b'b'; PAGE]).unwrap();
+    assert_eq!(
+        read_to(&r, cliff.before_edge(PAGE + 10), 2 * PAGE),
+        Ok(PAGE)
+    );
+    assert_eq!(cliff.bytes(PAGE + 10, PAGE), [b'a'; PAGE]);
+    assert_eq!(queued(&r), PAGE);
+    assert_eq!(read_exact(&r, PAGE), [b'b'; PAGE]);
+}
+
+fn bad_write(subject: &Subject) {
+    let Pipe { read: r, write: w } = subject.pipe();
+    assert_eq!(write_from(&w, NOWHERE, 3), Err(Errno::FAULT));
+    assert_eq!(write_from(&w, NOWHERE, 3 * PAGE), Err(Errno::FAULT));
+    assert_eq!(queued(&r), 0);
+    write(&w, b"abc").unwrap();
+    assert_eq!(read(&r, 64).as_deref(), Ok(&b"abc"[..]));
+}
+
+fn bad_merge(subject: &Subject) {
+    let Pipe { read: r, write: w } = subject.pipe();
+    let cliff = Cliff::new(b'-');
+    write(&w, b"abc").unwrap();
+    assert_eq!(write_from(&w, NOWHERE, 3), Err(Errno::FAULT));
+    assert_eq!(write_from(&w, cliff.before_edge(2), 3), Err(Errno::FAULT));
+    assert_eq!(queued(&r), 3);
+    write(&w, b"def").unwrap();
+    assert_eq!(read(&r, 64).as_deref(), Ok(&b"abcdef"[..]));
+}
+
+fn half_bad_write(subject: &Subject) {
+    let Pipe { read: r, write: w } = subject.pipe();
+    let cliff = Cliff::new(b'x');
+    assert_eq!(
+        write_from(&w, cliff.before_edge(100), 200),
+        Err(Errno::FAULT)
+    );
+    assert_eq!(queued(&r), 0);
+}
+
+fn second_page_faults(subject: &Subject) {
+    let Pipe { read: r, write: w } = subject.pipe();
+    let cliff = Cliff::new(b'x');
+    let parts = [(cliff.before_edge(PAGE), PAGE), (NOWHERE, 100)];
+    assert_eq!(vector(libc::writev, &w, &parts), Ok(PAGE));
+    assert_eq!(queued(&r), PAGE);
+    assert_eq!(write_from(&w, cliff.before_edge(PAGE), 2 * PAGE), Ok(PAGE));
+    assert_eq!(read_exact(&r, 2 * PAGE), [b'x'; 2 * PAGE]);
+}
+
+fn fault_costs_no_slot(subject: &Subject) {
+    let Pipe { read: r, write: w } = subject.pipe();
+    for _ in 0..40 {
+        assert_eq!(write_from(&w, NOWHERE, PAGE), Err(Errno::FAULT));
+    }
+    assert_eq!(fill(&w, PAGE), CAPACITY);
+    assert_eq!(read_exact(&r, CAPACITY).len(), CAPACITY);
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Memory that ends at a known place, and raw calls with any address.
+
+use std::os::fd::AsFd;
+use std::ptr;
+
+use rustix::io::Result;
+use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
+
+use crate::end::{PAGE, checked, number};
+
+/// An address at which nothing is mapped.
+pub const NOWHERE: *mut u8 = ptr::without_provenance_mut(8);
+
+/// Two good pages with nothing accessible behind them.
+pub struct Cliff(*mut u8);
+
+impl Cliff {
+    /// Maps the pages and fills the good ones with `byte`.
+    pub fn new(byte: u8) -> Self {
+        // SAFETY: a new private mapping of three pages; the last is closed and only the first two are written.
+        unsafe {
+            let start = mmap_anonymous(
+                ptr::null_mut(),
+                3 * PAGE,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::PRIVATE,
+            )
+            .expect("mmap");
+            mprotect(start.byte_add(2 * PAGE), PAGE, MprotectFlags::empty()).expect("mprotect");
+            start.cast::<u8>().write_bytes(byte, 2 * PAGE);
+            Self(start.cast())
+        }
+    }
+
+    /// The address with `good` accessible bytes before the edge.
+    pub fn before_edge(&self, good: usize) -> *mut u8 {
+        assert!(good <= 2 * PAGE);
+        // SAFETY: within the mapping.
+        unsafe { self.0.add(2 * PAGE - good) }
+    }
+
+    /// The first `len` of the `good` bytes before the edge.
+    pub fn bytes(&self, good: usize, len: usize) -> Vec<u8> {
+        assert!(len <= good);
+        // SAFETY: within the good pages, which live as long as `self` and hold initialised bytes.
+        unsafe { std::slice::from_raw_parts(self.before_edge(good), len) }.to_vec()
+    }
+}
+
+impl Drop for Cliff {
+    fn drop(&mut self) {
+        // SAFETY: the mapping made in `new`; addresses given out are for system calls, which survive its end.
+        let _ = unsafe { munmap(self.0.cast(), 3 * PAGE) };
+    }
+}
+
+/// read(2) to any address.
+pub fn read_to(end: impl AsFd, address: *mut u8, len: usize) -> Result<usize> {
+    // SAFETY: the kernel checks the address; callers pass memory that no Rust reference covers.
+    checked(unsafe { libc::read(number(&end), address.cast(), len) })
+}
+
+/// write(2) from any address.
+pub fn write_from(end: impl AsFd, address: *const u8, len: usize) -> Result<usize> {
+    // SAFETY: the kernel checks the address and only reads there.
+    checked(unsafe { libc::write(number(&end), address.cast(), len) })
+}
+
+/// readv(2) or writev(2) over any addresses.
+pub fn vector(
+    call: unsafe extern "C" fn(i32, *const libc::iovec, i32) -> isize,
+    end: impl AsFd,
+    parts: &[(*mut u8, usize)],
+) -> Result<usize> {
+    let vector: Vec<_> = parts
+        .iter()
+        .map(|&(base, len)| libc::iovec {
+            iov_base: base.cast(),
+            iov_len: len,
+        })
+        .collect();
+    // SAFETY: the vector is valid for its length; the kernel checks the addresses in it.
+    checked(unsafe { call(number(&end), vector.as_ptr(), vector.len() as i32) })
+}
