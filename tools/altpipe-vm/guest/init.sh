@@ -1,0 +1,50 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+#
+# Process 1 of the test machine (busybox). /vm holds what the host wants done:
+# altpipe.ko, if the module is to be loaded, and `command`; without a command
+# the machine is for a person, on the console.
+#
+# Ports to the host: 1 standard output, 2 standard error, 3 the protocol:
+# "ready" or "no module", then "status N", then /out as a cpio archive.
+
+mount -t proc proc /proc
+mount -t sysfs sysfs /sys
+mount -t devtmpfs devtmpfs /dev
+mkdir -p /dev/pts /dev/shm
+mount -t devpts -o mode=620,ptmxmode=666 devpts /dev/pts
+mount -t tmpfs -o mode=1777 tmpfs /dev/shm
+mount -t debugfs debugfs /sys/kernel/debug
+ln -s /proc/self/fd /dev/fd
+ln -s /proc/self/fd/0 /dev/stdin
+ln -s /proc/self/fd/1 /dev/stdout
+ln -s /proc/self/fd/2 /dev/stderr
+ip link set lo up
+hostname altpipe
+
+export PATH=/usr/local/bin:/bin HOME=/root TERM=linux
+
+load() {
+	[ -e /vm/altpipe.ko ] || return 0
+	insmod /vm/altpipe.ko
+}
+
+if [ ! -e /vm/command ]; then
+	load
+	echo "altpipe test machine: 'reboot -f' or Ctrl-A x ends it"
+	setsid cttyhack sh -l
+	reboot -f
+fi
+
+# The ports appear a moment after their driver.
+until [ -c /dev/vport0p3 ]; do usleep 10000; done
+exec 3>/dev/vport0p3
+if load 2>/dev/vport0p2; then
+	echo ready >&3
+	sh /vm/command 3>&- </dev/null >/dev/vport0p1 2>/dev/vport0p2
+	echo "status $?" >&3
+	cd /out && find . | cpio -o -H newc >&3 2>/dev/null
+else
+	echo "no module" >&3
+fi
+reboot -f

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The command line.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::exit;
+use crate::run::Wish;
+
+/// Sets up the kernel that altpipe is tested on, and runs commands in it.
+#[derive(Parser)]
+#[command(version, after_help = exit::HELP)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Subcommand)]
+pub enum Command {
+    Setup(Setup),
+    Run(Run),
+    Shell(Shell),
+}
+
+/// Fetch and prepare the kernel, once; later calls find it in the cache.
+#[derive(Args)]
+pub struct Setup {
+    /// Ask the archive for a newer version of the series.
+    #[arg(long)]
+    pub refresh: bool,
+}
+
+/// Run one command in a freshly booted machine with the module loaded.
+#[derive(Args)]
+#[command(after_help = exit::HELP)]
+pub struct Run {
+    #[command(flatten)]
+    pub machine: MachineArgs,
+    /// Put what the command leaves in /out here, and the kernel's log.
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// The command; our tools are on its PATH.
+    #[arg(required = true, last = true, value_name = "CMD")]
+    pub command: Vec<String>,
+}
+
+/// Boot to a shell on the console, with the module loaded.
+#[derive(Args)]
+pub struct Shell {
+    #[command(flatten)]
+    pub machine: MachineArgs,
+}
+
+/// What the machine is to be.
+#[derive(Args)]
+pub struct MachineArgs {
+    /// Emulate one processor whose time is the count of its instructions.
+    #[arg(long, conflicts_with = "smp")]
+    icount: bool,
+    /// Number of processors.
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=64))]
+    smp: u32,
+    /// Memory in MiB.
+    #[arg(long, value_name = "MIB", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(128..))]
+    mem: u32,
+    /// End a command that takes longer than this, in seconds.
+    #[arg(long, value_name = "S", default_value_t = 600)]
+    timeout: u64,
+    /// Put this file into the machine's /in; may be repeated.
+    #[arg(long = "in", value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Do not load the module.
+    #[arg(long)]
+    no_module: bool,
+    /// Boot this image instead of Debian's kernel.
+    #[arg(long, value_name = "VMLINUZ")]
+    kernel: Option<PathBuf>,
+}
+
+impl MachineArgs {
+    /// The same without clap.
+    pub fn wish(self) -> Wish {
+        Wish {
+            icount: self.icount,
+            processors: self.smp,
+            memory_mib: self.mem,
+            timeout: Duration::from_secs(self.timeout),
+            files: self.files,
+            module: !self.no_module,
+            image: self.kernel,
+        }
+    }
+}

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: GPL-2.0
+//! One boot of a kernel under QEMU, from power-on to its end.
+
+use std::fs;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use nix::fcntl::OFlag;
+use nix::unistd::pipe2;
+
+use crate::accel::Accelerator;
+use crate::console;
+use crate::guest::Guest;
+use crate::interrupt::Interrupt;
+
+/// From power-on to the first word of our init. An idle host needs 3 s under
+/// emulation; a busy one with two cores was seen to take ten times that.
+const BOOT_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// What to boot, and how.
+#[derive(Clone)]
+pub struct Machine {
+    pub image: PathBuf,
+    pub accelerator: Accelerator,
+    pub processors: u32,
+    pub memory_mib: u32,
+    pub guest: Guest,
+    /// How long the command may take.
+    pub timeout: Duration,
+}
+
+/// How a run ended.
+#[derive(Debug, PartialEq, Eq)]
+pub enum End {
+    /// The command ended by itself with this status; /out is in the archive.
+    Exited { status: u8, results: Vec<u8> },
+    /// The module did not load.
+    NoModule,
+    /// The kernel reported faults: these lines of its log.
+    Reported(Vec<String>),
+    /// The kernel did not come up in time.
+    BootTimeout,
+    /// The command did not end in time.
+    CommandTimeout,
+    /// The machine went away without saying how the command ended.
+    Vanished(ExitStatus),
+    /// We were told to stop by this signal.
+    Interrupted(u8),
+}
+
+enum Event {
+    Ready,
+    Ended(Protocol),
+}
+
+/// What the guest said on the protocol port.
+enum Protocol {
+    NoModule,
+    Status(u8, Vec<u8>),
+    Cut,
+}
+
+impl Machine {
+    /// Boots, runs the guest's command and collects what it leaves. The
+    /// kernel's log goes to `console` in `dir`.
+    pub fn run(
+        &self,
+        dir: &Path,
+        interrupt: &Interrupt,
+        stdout: impl Write + Send + 'static,
+        stderr: impl Write + Send + 'static,
+    ) -> Result<End> {
+        let log = dir.join("console.log");
+        // QEMU gets the ports as its three standard files: pipes that nobody
+        // else inherits, so that their end of file is the end of the machine.
+        let (protocol, port) = pipe2(OFlag::O_CLOEXEC)?;
+        let mut command = self.qemu(dir, "panic=-1 oops=panic")?;
+        command.args([
+            "-chardev",
+            &format!("file,id=console,path={}", log.display()),
+        ]);
+        command.args(["-serial", "chardev:console", "-device", "virtio-serial"]);
+        for (number, file) in [(1, "stdout"), (2, "stderr"), (3, "stdin")] {
+            command.args([
+                "-chardev",
+                &format!("file,id=port{number},path=/dev/{file}"),
+            ]);
+            command.args([
+                "-device",
+                &format!("virtserialport,nr={number},chardev=port{number}"),
+            ]);
+        }
+        let mut child = command
+            .stdin(Stdio::from(port))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .context("cannot run setpriv and qemu-system-x86_64")?;
+        drop(command);
+
+        let copiers = [
+            copy(child.stdout.take().expect("piped"), stdout),
+            copy(child.stderr.take().expect("piped"), stderr),
+        ];
+        let (events, inbox) = mpsc::channel();
+        let listener = thread::spawn(move || listen(protocol.into(), &events));
+        let (protocol, late) = self.watch(&mut child, &inbox, interrupt)?;
+        let status = child.wait().context("cannot wait for qemu")?;
+        listener.join().expect("the listener does not panic");
+        for copier in copiers {
+            copier.join().expect("the copiers do not panic")?;
+        }
+
+        if let Some(signal) = interrupt.signal() {
+            return Ok(End::Interrupted(signal));
+        }
+        // A fault that the kernel reports explains everything after it.
+        let text = fs::read(&log).with_context(|| format!("cannot read {}", log.display()))?;
+        let text = String::from_utf8_lossy(&text);
+        let reports = console::reports(&text);
+        if !reports.is_empty() {
+            return Ok(End::Reported(
+                reports.into_iter().map(str::to_owned).collect(),
+            ));
+        }
+        Ok(match (late, protocol) {
+            (Some(end), _) => end,
+            (None, Protocol::Status(status, results)) => End::Exited { status, results },
+            (None, Protocol::NoModule) => End::NoModule,
+            (None, Protocol::Cut) => End::Vanished(status),
+        })
+    }
+
+    /// Waits until the machine has ended, and ends it when it is late or when we
+    /// are told to stop. Returns what it said and, if it was late, with what.
+    fn watch(
+        &self,
+        child: &mut Child,
+        inbox: &Receiver<Event>,
+        interrupt: &Interrupt,
+    ) -> Result<(Protocol, Option<End>)> {
+        let mut deadline = Instant::now() + BOOT_TIMEOUT;
+        let mut booted = false;
+        let mut late = None;
+        loop {
+            match inbox.recv_timeout(Interrupt::INTERVAL) {
+                Ok(Event::Ready) => {
+                    booted = true;
+                    deadline = Instant::now() + self.timeout;
+                }
+                Ok(Event::Ended(protocol)) => return Ok((protocol, late)),
+                Err(RecvTimeoutError::Timeout) => {
+                    if Instant::now() >= deadline {
+                        late = Some(if booted {
+                            End::CommandTimeout
+                        } else {
+                            End::BootTimeout
+                        });
+                    }
+                    if late.is_some() || interrupt.signal().is_some() {
+                        child.kill().context("cannot end qemu")?;
+                    }
+                }
+                Err(RecvTimeoutError::Disconnected) => bail!("the listener died"),
+            }
+        }
+    }
+
+    /// Boots with the console on our terminal, until the machine ends.
+    pub fn interact(&self, dir: &Path) -> Result<()> {
+        let mut command = self.qemu(dir, "quiet")?;
+        command.args(["-chardev", "stdio,id=console,mux=on,signal=off"]);
+        command.args(["-serial", "chardev:console", "-mon", "chardev=console"]);
+        let status = command
+            .status()
+            .context("cannot run setpriv and qemu-system-x86_64")?;
+        if !status.success() {
+            bail!("qemu failed ({status})");
+        }
+        Ok(())
+    }
+
+    fn qemu(&self, dir: &Path, parameters: &str) -> Result<Command> {
+        let initrd = dir.join("initramfs");
+        fs::write(&initrd, self.guest.pack()?)?;
+        // However we end, the machine ends with us.
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "KILL", "qemu-system-x86_64"]);
+        command.args([
+            "-nodefaults",
+            "-no-user-config",
+            "-display",
+            "none",
+            "-no-reboot",
+            "-machine",
+            "pc",
+        ]);
+        command.args(self.accelerator.arguments());
+        command.args([
+            "-smp",
+            &self.processors.to_string(),
+            "-m",
+            &format!("{}M", self.memory_mib),
+        ]);
+        command
+            .arg("-kernel")
+            .arg(&self.image)
+            .arg("-initrd")
+            .arg(&initrd);
+        // The processor's random numbers count as entropy, or boot would wait.
+        command.args([
+            "-append",
+            &format!("console=ttyS0 random.trust_cpu=on {parameters}"),
+        ]);
+        Ok(command)
+    }
+}
+
+/// Reads the protocol port to its end.
+fn listen(port: fs::File, events: &Sender<Event>) {
+    let mut port = BufReader::new(port);
+    let protocol = follow(&mut port, events).unwrap_or(Protocol::Cut);
+    // Nobody listens any more only when the run is over.
+    let _ = events.send(Event::Ended(protocol));
+}
+
+fn follow(port: &mut impl BufRead, events: &Sender<Event>) -> Option<Protocol> {
+    let mut line = || {
+        let mut text = String::new();
+        port.read_line(&mut text).ok()?;
+        text.strip_suffix('\n').map(str::to_owned)
+    };
+    match &*line()? {
+        "ready" => {}
+        "no module" => return Some(Protocol::NoModule),
+        _ => return None,
+    }
+    events.send(Event::Ready).ok()?;
+    let status = line()?.strip_prefix("status ")?.parse().ok()?;
+    let mut results = Vec::new();
+    port.read_to_end(&mut results).ok()?;
+    Some(Protocol::Status(status, results))
+}
+
+/// Passes on what a command prints, as it prints it.
+fn copy(
+    mut from: impl Read + Send + 'static,
+    mut to: impl Write + Send + 'static,
+) -> thread::JoinHandle<io::Result<()>> {
+    thread::spawn(move || {
+        let mut buffer = [0; 16 * 1024];
+        loop {
+            match from.read(&mut buffer)? {
+                0 => return to.flush(),
+                length => {
+                    to.write_all(&buffer[..length])?;
+                    to.flush()?;
+                }
+            }
+        }
+    })
+}
