@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: GPL-2.0
+#
+# The door to everything. What needs a kernel tree takes KDIR=<prepared tree>, and
+# then uses the compilers on the PATH; without KDIR, Debian's kernel and the tool
+# chain of Debian 13 are set up and used. `make -C <tree> M=$PWD modules` works too:
+# it reads Kbuild, not this file.
+
+PREFIX ?= /usr/local
+RESULTS ?= demo-results
+
+cache := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/altpipe
+programs := tools/target/x86_64-unknown-linux-gnu/release
+vm := $(programs)/altpipe-vm
+
+ifeq ($(KDIR),)
+override KDIR := $(cache)/kernels/current/build
+in-toolchain := tools/in-toolchain.sh
+modules: kernel
+endif
+
+.PHONY: help
+help: ## this list
+	@sed -n 's/^\([a-z_]*\):.*## \(.*\)/  make \1	\2/p' Makefile | expand -t 25
+
+.PHONY: demo
+demo: tools kernel modules ## re-create the three regressions in a virtual machine: three tables
+	rm -rf $(RESULTS)
+	$(vm) boots --icount --count 5 --jobs 2 --out $(RESULTS)/icount -- \
+		altpipe reproduce all --seed {seed} --json /out/report.json
+	$(vm) boots --smp 2 --count 2 --out $(RESULTS)/threads -- \
+		altpipe reproduce all --seed {seed} --json /out/report.json
+	$(programs)/altpipe report $(RESULTS)/*/*/report.json
+
+.PHONY: test
+test: tools kernel ## every test: on the host, then in a virtual machine
+	$(vm) test $(TESTFLAGS)
+
+.PHONY: check
+check: tools kernel ## every lint
+	$(vm) check
+
+.PHONY: vm
+vm: tools kernel modules ## a shell in the virtual machine, with the module loaded
+	$(vm) shell
+
+.PHONY: run
+run: export CMD := $(CMD)
+run: tools kernel modules ## one command there: make run CMD='altpipe status'
+	$(vm) run -- sh -c "$$CMD"
+
+.PHONY: modules
+modules: ## the kernel module, rust/altpipe.ko
+	$(in-toolchain) $(MAKE) -C $(KDIR) M=$(CURDIR) modules
+
+.PHONY: modules_install
+modules_install: ## install it below $(INSTALL_MOD_PATH)/lib/modules
+	$(MAKE) -C $(KDIR) M=$(CURDIR) modules_install
+
+.PHONY: tools
+tools: bootstrap ## the command-line tools
+	cd tools && ./cargo.sh build --release --workspace
+
+.PHONY: install
+install: ## install the tools, their manual pages and the header below PREFIX
+	install -D -t $(DESTDIR)$(PREFIX)/bin $(programs)/altpipe
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man1 Documentation/man/*.1
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include/linux rust/uapi/altpipe.h
+
+.PHONY: kernel
+kernel: tools ## fetch and prepare the kernel to build for and to boot
+	$(vm) setup
+
+.PHONY: setup
+setup: tools kernel modules ## all of the set-up, nothing else
+
+.PHONY: bootstrap
+bootstrap: ## install the packages that are missing
+	tools/bootstrap.sh
+
+.PHONY: clean
+clean: ## remove what was built in the checkout; the cache stays
+	$(if $(wildcard $(KDIR)),$(in-toolchain) $(MAKE) -C $(KDIR) M=$(CURDIR) clean)
+	rm -rf tools/target $(RESULTS)
