@@ -34,7 +34,8 @@ pub(crate) trait IoctlDevice: MiscDevice {
     /// What an open file owns. It is dropped at the file's last close.
     type Open: ForeignOwnable + Send + Sync;
 
-    /// Opens a file.
+    /// Opens a file. The misc core's one lock is held, so every opener of any misc device waits for
+    /// this: it must not wait for another program.
     fn open(device: &Arc<Self>) -> Result<Self::Open>;
 
     /// Answers a call, a 32-bit program's too: the arguments must be laid out alike for both. An
