@@ -16,6 +16,7 @@ mod grammar;
 mod knob;
 #[macro_use]
 mod table;
+mod times;
 
 pub use grammar::{ParseError, Reason};
 pub use knob::{Choice, Knob, Values};
