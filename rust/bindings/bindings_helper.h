@@ -9,6 +9,7 @@
 #include <linux/pseudo_fs.h>
 
 #include "../helpers.h"
+#include "../uapi/altpipe.h"
 
 /*
  * Macros that end in a cast are invisible to bindgen. A constant of the right type shows it
@@ -22,6 +23,7 @@ ALTPIPE_CONST(fmode_t, FMODE_NOWAIT);
 ALTPIPE_CONST(fmode_t, FMODE_NONOTIFY_PERM);
 ALTPIPE_CONST(fmode_t, FMODE_FSNOTIFY_MASK);
 ALTPIPE_CONST(int, IOCB_NOWAIT);
+ALTPIPE_CONST(int, IOCB_NOSIGNAL);
 
 ALTPIPE_CONST(gfp_t, GFP_HIGHUSER);
 ALTPIPE_CONST(gfp_t, __GFP_ACCOUNT);
@@ -33,3 +35,8 @@ ALTPIPE_CONST(__poll_t, EPOLLHUP);
 ALTPIPE_CONST(__poll_t, EPOLLRDNORM);
 ALTPIPE_CONST(__poll_t, EPOLLWRNORM);
 ALTPIPE_CONST(__poll_t, EPOLLET);
+
+ALTPIPE_CONST(unsigned int, ALTPIPE_IOC_VERSION);
+ALTPIPE_CONST(unsigned int, ALTPIPE_IOC_CREATE);
+ALTPIPE_CONST(unsigned int, ALTPIPE_IOC_GET_CONFIG);
+ALTPIPE_CONST(unsigned int, ALTPIPE_IOC_GET_STATS);

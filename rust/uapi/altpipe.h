@@ -72,8 +72,8 @@ struct altpipe_text {
  * @wasted_wakes: of those, the ones that found nothing to do
  * @handovers: wake-ups that a woken task passed on to the next of its kind
  * @merges: writes whose first bytes went into the page of an earlier write
- * @pages_pool: pages taken from those the pipe keeps for reuse
- * @pages_unlocked: pages allocated before the pipe's lock was taken
+ * @pages_pool: pages taken from the pipe's own pool
+ * @pages_unlocked: pages allocated, before the lock was taken, into that pool
  * @pages_locked: pages allocated under the pipe's lock
  * @time_updates: inode time updates that a read or a write caused
  * @tail_locks: wait queue spinlock sections that advanced the tail
