@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What the rest of the module knows of a pipe, whichever engine drives it.
+//!
+//! An engine is one implementation of a pipe's data path. `fs` and `device` make pipes and open
+//! their ends, `knobs` and `stats` look at them, all by [`Engine`] alone; each engine gets its own
+//! `file_operations` from the generic code below, so the road of a byte has no indirect call but
+//! the VFS's.
+
+use crate::{
+    abi::{
+        file_operations::{Ends, FasyncCall, FileOperations, IoCall},
+        registry::{Live, Roll},
+        user,
+        wait::{PollMask, PollTable},
+    },
+    config::Config,
+    stats::Counters,
+};
+use kernel::{
+    iov::{IovIterDest, IovIterSource},
+    prelude::*,
+    str::CString,
+    sync::Arc,
+};
+
+/// A pipe's data path.
+pub(crate) trait Engine: Sized + Send + Sync + 'static {
+    /// Makes a pipe that behaves as `config` says.
+    fn new(config: &Config) -> impl PinInit<Self, Error>;
+    /// A file with these ends was opened.
+    fn opened(&self, ends: Ends);
+    /// A file with these ends was closed.
+    fn closed(&self, ends: Ends);
+    /// Delivers bytes to a reader.
+    fn read(&self, call: &IoCall<'_>, to: &mut IovIterDest<'_>) -> Result<usize>;
+    /// Takes bytes from a writer.
+    fn write(&self, call: &IoCall<'_>, from: &mut IovIterSource<'_>) -> Result<usize>;
+    /// Registers with `table` and says what is ready.
+    fn poll(&self, ends: Ends, table: &PollTable<'_>) -> PollMask;
+    /// Switches SIGIO for the file of `call` on or off; says whether that changed anything.
+    fn fasync(&self, ends: Ends, call: &FasyncCall) -> Result<bool>;
+    /// The number of bytes left to read.
+    fn unread(&self) -> usize;
+    /// How the pipe behaves.
+    fn config(&self) -> Config;
+    /// What the pipe has counted so far.
+    fn counters(&self) -> Counters;
+}
+
+/// A pipe on the roll of its engine's pipes.
+pub(crate) type LivePipe<E> = Live<E, Counters>;
+
+/// All pipes of an engine, with the counts of those that are gone.
+pub(crate) type Pipes<E> = Roll<E, Counters>;
+
+impl<E: Engine> Pipes<E> {
+    /// The counts of all pipes that were ever on the roll.
+    pub(crate) fn total(&self) -> Counters {
+        self.fold(|pipe, sum| sum.add(&pipe.counters()))
+    }
+}
+
+impl<E: Engine> FileOperations for LivePipe<E> {
+    fn opened(&self, ends: Ends) {
+        Engine::opened(&**self, ends);
+    }
+
+    fn closed(&self, ends: Ends) {
+        Engine::closed(&**self, ends);
+    }
+
+    #[inline]
+    fn read(&self, call: &IoCall<'_>, to: &mut IovIterDest<'_>) -> Result<usize> {
+        Engine::read(&**self, call, to)
+    }
+
+    #[inline]
+    fn write(&self, call: &IoCall<'_>, from: &mut IovIterSource<'_>) -> Result<usize> {
+        Engine::write(&**self, call, from)
+    }
+
+    #[inline]
+    fn poll(&self, ends: Ends, table: &PollTable<'_>) -> PollMask {
+        Engine::poll(&**self, ends, table)
+    }
+
+    fn ioctl(&self, cmd: u32, arg: usize) -> Result<isize> {
+        match cmd {
+            user::FIONREAD => {
+                // The kernel's own pipe counts in an int, too.
+                user::write(arg, &(self.unread() as c_int))?;
+                Ok(0)
+            }
+            user::GET_CONFIG => get_config(&**self, arg),
+            user::GET_STATS => {
+                user::write_sized(arg, &self.counters().values())?;
+                Ok(0)
+            }
+            _ => Err(ENOIOCTLCMD),
+        }
+    }
+
+    fn fasync(&self, ends: Ends, call: &FasyncCall) -> Result<bool> {
+        Engine::fasync(&**self, ends, call)
+    }
+
+    fn evicted(this: Arc<Self>) {
+        this.retire(|pipe, dead| dead.add(&pipe.counters()));
+    }
+}
+
+/// Writes the config's text to the caller's buffer; returns its length.
+fn get_config(pipe: &impl Engine, arg: usize) -> Result<isize> {
+    let place: user::Text = user::read(arg)?;
+
+    if place.pad != 0 {
+        return Err(EINVAL);
+    }
+    let text = CString::try_from_fmt(format_args!("{}", pipe.config()))?;
+    let bytes = text.to_bytes();
+    if bytes.len() > place.len as usize {
+        return Err(ERANGE);
+    }
+    user::write_bytes(place.buf, bytes)?;
+    Ok(bytes.len() as isize)
+}

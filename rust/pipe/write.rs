@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Writing.
+
+use super::{pool::Pool, sleep::Queueing, Classic, LockedState, State};
+use crate::{
+    abi::{
+        fasync::Band,
+        file_operations::IoCall,
+        iov::Page,
+        times, //
+    },
+    config::Config,
+    ring::{Kind, ReaderWake},
+};
+use kernel::{current, iov::IovIterSource, page::PAGE_SIZE, prelude::*};
+
+impl Classic {
+    /// Takes what the ring has room for, and sleeps for more until all is taken.
+    #[inline]
+    pub(super) fn write_from(
+        &self,
+        call: &IoCall<'_>,
+        from: &mut IovIterSource<'_>,
+    ) -> Result<usize> {
+        // Writing nothing succeeds, with or without readers.
+        let total = from.len();
+        if total == 0 {
+            return Ok(0);
+        }
+
+        let mut done = 0usize;
+        let mut has_slept = false;
+        let mut state = self.lock_with_pages(total);
+        let mut wake = begin(&state);
+        let failure = 'out: {
+            // Only the part that does not fill a page goes behind earlier bytes. Thus small writes
+            // share pages, and the rest of a large one stays aligned to pages.
+            let odd = total % PAGE_SIZE;
+            if odd != 0 && state.readers != 0 {
+                if let Some((page, end)) = state.ring.room_in_newest(odd, PAGE_SIZE) {
+                    if page.copy_from(end, odd, from) < odd {
+                        break 'out Some(EFAULT);
+                    }
+                    state.ring.appended(odd);
+                    state.counters.merges += 1;
+                    done = odd;
+                    self.chunk_published(&mut state, &mut wake);
+                    if from.is_empty() {
+                        break 'out None;
+                    }
+                }
+            }
+
+            loop {
+                if state.readers == 0 {
+                    break 'out Some(call.broken_pipe());
+                }
+                if !state.ring.is_full() {
+                    match fill_slot(&mut state, call, from) {
+                        Ok(count) => done += count,
+                        Err(error) => break 'out Some(error),
+                    }
+                    self.view.span.store_span(state.ring.span());
+                    self.chunk_published(&mut state, &mut wake);
+                    if from.is_empty() {
+                        break 'out None;
+                    }
+                    continue;
+                }
+
+                if call.is_nonblocking() {
+                    break 'out Some(EAGAIN);
+                }
+                if current!().signal_pending() {
+                    break 'out Some(ERESTARTSYS);
+                }
+
+                let queueing = Queueing::from(&state.config);
+                let notify_readers = wake.before_sleep();
+                state.counters.reader_notifies += u64::from(notify_readers);
+                self.publish_limits(&state);
+                drop(state);
+                if notify_readers {
+                    self.notify_readers();
+                }
+                self.rd_fasync.notify(Band::In);
+                self.wait_writable(queueing);
+                has_slept = true;
+                state = self.state.lock();
+                wake = begin(&state);
+            }
+        };
+
+        let queueing = Queueing::from(&state.config);
+        let Config {
+            times,
+            freeze_check,
+            ..
+        } = state.config;
+        let notify_readers = wake.at_end(self.is_watched_by_epollet(), self.is_polled());
+        // We were woken alone; the room that we leave is for the next.
+        let hand_over = has_slept && queueing.exclusive && !state.ring.is_full();
+        state.counters.reader_notifies += u64::from(notify_readers);
+        state.counters.handovers += u64::from(hand_over);
+        if done > 0 {
+            state.counters.writes += 1;
+            state.counters.bytes_written += done as u64;
+            state.counters.time_updates += u64::from(times.touches_mtime());
+        }
+        self.unlock(state);
+
+        if notify_readers {
+            self.notify_readers();
+        }
+        self.rd_fasync.notify(Band::In);
+        if hand_over {
+            self.notify_writers(queueing);
+        }
+        if done > 0 {
+            if times.touches_mtime() {
+                if freeze_check {
+                    times::modified_unless_frozen(call)?;
+                } else {
+                    times::modified(call)?;
+                }
+            }
+            return Ok(done);
+        }
+        failure.map_or(Ok(0), Err)
+    }
+
+    /// Has the readers woken at once, where that is the rule for each published chunk.
+    #[inline]
+    fn chunk_published(&self, state: &mut State, wake: &mut ReaderWake) {
+        if wake.on_chunk() {
+            state.counters.reader_notifies += 1;
+            self.notify_readers();
+        }
+    }
+
+    /// Takes the lock, with as many pages in the pool as a write of `len` bytes will want.
+    #[inline]
+    fn lock_with_pages(&self, len: usize) -> LockedState<'_> {
+        let (_, pooled) = self.view.limits.load();
+        let missing = Pool::wanted(len).saturating_sub(pooled as usize);
+
+        // The number was read without the lock and may be stale: then a page is allocated under
+        // the lock, or one too many before it.
+        if missing == 0 {
+            return self.state.lock();
+        }
+        self.lock_with_new_pages(missing)
+    }
+
+    #[inline(never)]
+    fn lock_with_new_pages(&self, count: usize) -> LockedState<'_> {
+        let mut fresh = Pool::new();
+        while (fresh.count() as usize) < count {
+            // Without memory the write goes as far as it can.
+            let Some(page) = Page::alloc() else { break };
+            if fresh.put(page).is_err() {
+                break;
+            }
+        }
+
+        let mut state = self.state.lock();
+        while let Some(page) = fresh.take() {
+            if let Err(page) = state.pool.put(page) {
+                // Freed with the rest after the write; it only happens when two writers raced.
+                drop(page);
+                break;
+            }
+            state.counters.pages_unlocked += 1;
+        }
+        state
+    }
+}
+
+/// Fills the next slot from `from`; returns the number of bytes in it.
+#[inline]
+fn fill_slot(state: &mut State, call: &IoCall<'_>, from: &mut IovIterSource<'_>) -> Result<usize> {
+    let mut page = match state.pool.take() {
+        Some(page) => {
+            state.counters.pages_pool += 1;
+            page
+        }
+        None => {
+            let page = Page::alloc().ok_or(ENOMEM)?;
+            state.counters.pages_locked += 1;
+            page
+        }
+    };
+
+    let count = page.copy_from(0, PAGE_SIZE, from);
+    if count < PAGE_SIZE && !from.is_empty() {
+        state.pool.recycle(page);
+        return Err(EFAULT);
+    }
+
+    let kind = if call.is_packetized() {
+        Kind::Packet
+    } else {
+        Kind::Open
+    };
+    // The ring is not full: the caller looked under the same lock.
+    state.ring.push(page, count, kind).map_err(|_| EAGAIN)?;
+    Ok(count)
+}
+
+#[inline]
+fn begin(state: &State) -> ReaderWake {
+    ReaderWake::begin(state.config.wake_reader, state.ring.span())
+}
