@@ -6,9 +6,21 @@
 //! to life. Whoever opens the control device must find the file system registered, so the device
 //! comes last and goes first.
 
+mod abi;
 mod bindings;
+pub mod config;
+mod device;
+mod engine;
+mod fs;
+mod knobs;
+pub mod page;
+mod pipe;
+mod ring;
+mod stats;
+mod sync;
 
-use kernel::prelude::*;
+use abi::miscdevice::{Mode, Registration};
+use kernel::{prelude::*, sync::Arc};
 
 module! {
     type: Altpipe,
@@ -24,10 +36,22 @@ module! {
     },
 }
 
-struct Altpipe;
+#[pin_data]
+struct Altpipe {
+    #[pin]
+    control: Registration<device::Control>,
+}
 
-impl kernel::Module for Altpipe {
-    fn init(_module: &'static ThisModule) -> Result<Self> {
-        Ok(Self)
+impl kernel::InPlaceModule for Altpipe {
+    fn init(_module: &'static ThisModule) -> impl PinInit<Self, Error> {
+        try_pin_init!(Self {
+            control <- {
+                let fs = Arc::pin_init(fs::FileSystem::register(), GFP_KERNEL)?;
+                let control = Arc::pin_init(device::Control::new(fs), GFP_KERNEL)?;
+                let mode = Mode::try_from(module_parameters::mode.value())?;
+
+                Registration::new(c"altpipe", mode, control)
+            },
+        })
     }
 }
