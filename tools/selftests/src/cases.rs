@@ -4,9 +4,13 @@
 use crate::case::Area;
 
 mod atomicity;
+mod config;
+mod counters;
 mod data;
+mod device;
 mod eof;
 mod epoll;
+mod foreign;
 mod herd;
 mod inode;
 mod nonblock;
@@ -15,6 +19,9 @@ mod poll;
 mod processes;
 mod signals;
 mod streams;
+mod sysfs;
+mod times;
+mod wakes;
 
 /// Every area, in the order in which they run.
 pub const AREAS: &[Area] = &[
@@ -30,4 +37,11 @@ pub const AREAS: &[Area] = &[
     herd::AREA,
     inode::AREA,
     processes::AREA,
+    config::AREA,
+    counters::AREA,
+    wakes::AREA,
+    times::AREA,
+    foreign::AREA,
+    device::AREA,
+    sysfs::AREA,
 ];

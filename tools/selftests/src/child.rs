@@ -255,7 +255,7 @@ fn describe_group(group: Pid) -> String {
             let _ = write!(
                 text,
                 "[task {} {state} {} call {call}] ",
-                thread.file_name().display(),
+                thread.file_name().to_string_lossy(),
                 read("wchan").trim()
             );
         }

@@ -83,3 +83,14 @@ pub fn vector(
     // SAFETY: the vector is valid for its length; the kernel checks the addresses in it.
     checked(unsafe { call(number(&end), vector.as_ptr(), vector.len() as i32) })
 }
+
+/// ioctl(2) with any address as its argument.
+pub fn ioctl_at(file: impl AsFd, call: libc::Ioctl, address: *mut u8) -> Result<usize> {
+    // SAFETY: the kernel checks the address; callers pass memory that holds the structure of the call, or none at all.
+    checked(unsafe { libc::ioctl(number(&file), call, address) } as isize)
+}
+
+/// ioctl(2) on a structure or buffer of the caller's, which must hold what the call expects.
+pub fn ioctl_on<T>(file: impl AsFd, call: libc::Ioctl, argument: &mut T) -> Result<usize> {
+    ioctl_at(file, call, ptr::from_mut(argument).cast())
+}

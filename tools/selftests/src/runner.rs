@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::case::{Area, Case, Scope};
 use crate::cases::AREAS;
 use crate::child::isolate;
+use crate::knobs::Snapshot;
 use crate::ktap::Ktap;
 use crate::subject::Subject;
 
@@ -30,9 +31,14 @@ impl Plan {
                 .filter(|(_, case)| holds_for(case, subject))
                 .collect();
             ktap.subtest(&subject.to_string(), cases.len(), |inner| {
+                // Cases of the device turn its knobs, and a case that fails cannot turn them back.
+                let knobs = matches!(subject, Subject::Device(_))
+                    .then(Snapshot::take)
+                    .transpose()?;
                 for (area, case) in cases {
                     let outcome = isolate(self.timeout, || (case.run)(subject))?;
                     inner.result(&full_name(area, case), &outcome)?;
+                    knobs.as_ref().map_or(Ok(()), Snapshot::restore)?;
                 }
                 Ok(())
             })?;

@@ -98,6 +98,11 @@ impl Subject {
         }
     }
 
+    /// Whether one wake-up runs one sleeper. A queue common to both sides is woken as a whole, whatever `exclusive` says.
+    pub fn waits_exclusively(&self) -> bool {
+        self.config().exclusive && self.config().split_wait
+    }
+
     /// The open control device. Only cases that run on altpipe may ask.
     pub fn control(&self) -> &Control {
         match self {

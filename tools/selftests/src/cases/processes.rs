@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Pipes shared by many processes, and pipes in great number.
 
-use std::fs;
 use std::io::{IoSlice, IoSliceMut};
 use std::iter;
 use std::mem::MaybeUninit;
@@ -17,6 +16,7 @@ use rustix::pipe::PipeFlags;
 use rustix::process::{Resource, Rlimit, setrlimit};
 
 use crate::case::{Area, Case};
+use crate::descriptors;
 use crate::end::{PAGE, read, write};
 use crate::process::Process;
 use crate::record::{Ledger, Record};
@@ -46,12 +46,6 @@ pub const AREA: Area = Area {
         ),
     ],
 };
-
-fn open_descriptors() -> usize {
-    fs::read_dir("/proc/self/fd")
-        .expect("/proc/self/fd")
-        .count()
-}
 
 fn fork_storm(subject: &Subject) {
     const CHILDREN: u16 = 64;
@@ -131,7 +125,6 @@ fn passed_over_socket(subject: &Subject) {
         SendFlags::empty(),
     )
     .unwrap();
-    drop(parcel);
     drop(w);
     // Only the message in flight holds the write end now.
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
@@ -187,13 +180,13 @@ fn table_full(subject: &Subject) {
 }
 
 fn thousand_pipes(subject: &Subject) {
-    let before = open_descriptors();
+    let before = descriptors::open();
     for _ in 0..10 {
         let pipes: Vec<_> = (0..100).map(|_| subject.pipe()).collect();
-        assert_eq!(open_descriptors(), before + 200);
+        assert_eq!(descriptors::open(), before + 200);
         for pipe in &pipes {
             write(&pipe.write, &[b'x'; PAGE]).unwrap();
         }
     }
-    assert_eq!(open_descriptors(), before);
+    assert_eq!(descriptors::open(), before);
 }

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: GPL-2.0
+//! When one side has the other woken: the rules of `wake_reader` and `wake_writer`, by the notify counters.
+//!
+//! The sequences are chosen so that no two values of a knob give the same counts.
+
+use std::thread::scope;
+
+use altpipe_core::config::{TailUpdate, WakeReader, WakeWriter};
+use altpipe_uapi::get_stats;
+use rustix::event::PollFlags;
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+
+use crate::case::{Area, Case};
+use crate::end::{CAPACITY, PAGE, fill, poll_now, read_exact, write};
+use crate::subject::{Pipe, Subject};
+use crate::task::{Call, Task};
+
+/// Cases about the wake rules.
+pub const AREA: Area = Area {
+    name: "wakes",
+    cases: &[
+        Case::altpipe(
+            "writes wake readers exactly as wake_reader says",
+            reader_rule,
+        ),
+        Case::altpipe(
+            "a write that sleeps for room wakes readers first, and once done only if the rule says so",
+            before_sleep,
+        ),
+        Case::altpipe(
+            "reads wake writers exactly as wake_writer says",
+            writer_rule,
+        ),
+        Case::altpipe(
+            "an ordinary poll does not make every later write wake readers, unless the rule says polled",
+            poll_users,
+        ),
+    ],
+};
+
+fn reader_notifies(pipe: &Pipe) -> u64 {
+    get_stats(&pipe.read).expect("GET_STATS").reader_notifies
+}
+
+fn writer_notifies(pipe: &Pipe) -> u64 {
+    get_stats(&pipe.read).expect("GET_STATS").writer_notifies
+}
+
+// The wake-ups that a write of `len` bytes sends.
+fn wakes_of_write(pipe: &Pipe, len: usize) -> u64 {
+    let before = reader_notifies(pipe);
+    assert_eq!(write(&pipe.write, &vec![b'x'; len]), Ok(len));
+    reader_notifies(pipe) - before
+}
+
+// The wake-ups that a read of `len` bytes sends.
+fn wakes_of_read(pipe: &Pipe, len: usize) -> u64 {
+    let before = writer_notifies(pipe);
+    assert_eq!(read_exact(&pipe.read, len).len(), len);
+    writer_notifies(pipe) - before
+}
+
+fn reader_rule(subject: &Subject) {
+    let pipe = subject.pipe();
+    let into_empty = wakes_of_write(&pipe, 1);
+    let behind_data = wakes_of_write(&pipe, 1);
+    let three_pages = wakes_of_write(&pipe, 3 * PAGE);
+    poll_now(&pipe.read, PollFlags::IN);
+    let polled = wakes_of_write(&pipe, 1);
+    let epoll = epoll::create(CreateFlags::CLOEXEC).unwrap();
+    epoll::add(
+        &epoll,
+        &pipe.read,
+        EventData::new_u64(0),
+        EventFlags::IN | EventFlags::ET,
+    )
+    .unwrap();
+    let edge_triggered = wakes_of_write(&pipe, 1);
+    let expected = match subject.config().wake_reader {
+        WakeReader::WasEmptyOrEpollet => [1, 0, 0, 0, 1],
+        WakeReader::WasEmptyOrPolled => [1, 0, 0, 1, 1],
+        WakeReader::WasEmpty => [1, 0, 0, 0, 0],
+        WakeReader::EveryWrite => [1, 1, 1, 1, 1],
+        WakeReader::EveryChunk => [1, 1, 3, 1, 1],
+    };
+    assert_eq!(
+        [into_empty, behind_data, three_pages, polled, edge_triggered],
+        expected
+    );
+}
+
+fn before_sleep(subject: &Subject) {
+    let pipe = subject.pipe();
+    let (asleep, done) = scope(|s| {
+        let writer = Task::asleep_in(s, Call::Write, &pipe.write, || {
+            write(&pipe.write, &[b'x'; CAPACITY + PAGE])
+        });
+        let asleep = reader_notifies(&pipe);
+        read_exact(&pipe.read, PAGE);
+        assert_eq!(writer.join(), Ok(CAPACITY + PAGE));
+        (asleep, reader_notifies(&pipe))
+    });
+    let expected = match subject.config().wake_reader {
+        WakeReader::WasEmptyOrEpollet | WakeReader::WasEmptyOrPolled | WakeReader::WasEmpty => {
+            (1, 1)
+        }
+        WakeReader::EveryWrite => (1, 2),
+        WakeReader::EveryChunk => (16, 17),
+    };
+    assert_eq!((asleep, done), expected);
+}
+
+// Slots in use: 16, 16, 15, 14, 11, 7, 1, 0.
+fn writer_rule(subject: &Subject) {
+    let pipe = subject.pipe();
+    assert_eq!(fill(&pipe.write, PAGE), CAPACITY);
+    let reads = [1, PAGE - 1, PAGE, 3 * PAGE, 4 * PAGE, 6 * PAGE, PAGE];
+    let wakes = reads.map(|len| wakes_of_read(&pipe, len));
+    // Under wait_lock_wake the rule is asked for each slot, and its answer is sent for each.
+    let each_slot = subject.config().tail_update == TailUpdate::WaitLockWake;
+    let expected = match subject.config().wake_writer {
+        WakeWriter::FreedFull => [0, 1, 0, 0, 0, 0, 0],
+        WakeWriter::WasFull => [1, 1, 0, 0, 0, 0, 0],
+        WakeWriter::Half => [0, 1, 0, 0, 1, 0, 1],
+        WakeWriter::EveryRelease if each_slot => [0, 1, 1, 3, 4, 6, 1],
+        WakeWriter::EveryRelease => [0, 1, 1, 1, 1, 1, 1],
+    };
+    assert_eq!(wakes, expected);
+}
+
+fn poll_users(subject: &Subject) {
+    let pipe = subject.pipe();
+    write(&pipe.write, b"x").unwrap();
+    let before = reader_notifies(&pipe);
+    for _ in 0..10 {
+        assert_eq!(poll_now(&pipe.read, PollFlags::IN), PollFlags::IN);
+        write(&pipe.write, b"x").unwrap();
+    }
+    let expected = match subject.config().wake_reader {
+        WakeReader::WasEmptyOrEpollet | WakeReader::WasEmpty => 0,
+        WakeReader::WasEmptyOrPolled | WakeReader::EveryWrite | WakeReader::EveryChunk => 10,
+    };
+    assert_eq!(reader_notifies(&pipe) - before, expected);
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The device's files in sysfs.
+
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+use altpipe_core::KNOBS;
+
+use crate::subject::errno;
+
+/// The path of a file below the device's directory.
+pub fn path(file: &str) -> PathBuf {
+    PathBuf::from("/sys/class/misc/altpipe").join(file)
+}
+
+/// The text of a file, which is one line.
+pub fn show(file: &str) -> String {
+    let text =
+        fs::read_to_string(path(file)).unwrap_or_else(|error| panic!("read {file}: {error}"));
+    text.strip_suffix('\n')
+        .unwrap_or_else(|| panic!("{file} holds a whole line, not {text:?}"))
+        .to_string()
+}
+
+/// Writes to a file in one call.
+pub fn store(file: &str, text: impl AsRef<[u8]>) -> rustix::io::Result<()> {
+    let file = fs::OpenOptions::new()
+        .write(true)
+        .open(path(file))
+        .map_err(|error| errno(&error))?;
+    let text = text.as_ref();
+    // Not write_all: the kernel is to see one call, of which it must take all or nothing.
+    let count = rustix::io::write(&file, text)?;
+    assert_eq!(count, text.len(), "a short store");
+    Ok(())
+}
+
+/// The active value in a knob's text: the word in brackets, or the number.
+pub fn active(text: &str) -> &str {
+    text.split(' ')
+        .find_map(|word| word.strip_prefix('[')?.strip_suffix(']'))
+        .unwrap_or(text)
+}
+
+/// The values of all knobs at one time.
+pub struct Snapshot(Vec<(&'static str, String)>);
+
+impl Snapshot {
+    /// Notes all values.
+    pub fn take() -> io::Result<Self> {
+        let note = |knob: &'static altpipe_core::Knob| {
+            let text = fs::read_to_string(path("knobs").join(knob.name))?;
+            Ok((knob.name, active(text.trim_end()).to_string()))
+        };
+        KNOBS.iter().map(note).collect::<io::Result<_>>().map(Self)
+    }
+
+    /// Sets all knobs back.
+    pub fn restore(&self) -> io::Result<()> {
+        self.0
+            .iter()
+            .try_for_each(|(name, value)| fs::write(path("knobs").join(name), value))
+    }
+}
