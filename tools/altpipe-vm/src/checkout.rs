@@ -38,15 +38,30 @@ impl Checkout {
             .join(name)
     }
 
+    /// The module, where kbuild leaves it.
+    pub fn module(&self) -> PathBuf {
+        self.path("rust/altpipe.ko")
+    }
+
+    /// A script of ours.
+    pub fn script(&self, relative: &str) -> Command {
+        let mut command = Command::new(self.path(relative));
+        Self::without_make(&mut command);
+        command
+    }
+
     /// A command that runs with the tool chain of Debian 13.
     pub fn in_toolchain(&self, program: &str) -> Command {
-        let mut command = Command::new(self.path("tools/in-toolchain.sh"));
+        let mut command = self.script("tools/in-toolchain.sh");
         command.arg(program);
-        // Whoever called us may be make, whose flags and jobs are not for the
-        // builds that we start.
+        command
+    }
+
+    /// Whoever called us may be make, whose flags and jobs are not for the builds
+    /// that we start.
+    pub fn without_make(command: &mut Command) {
         for name in ["MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES"] {
             command.env_remove(name);
         }
-        command
     }
 }

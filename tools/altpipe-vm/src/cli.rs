@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::boots::Series;
 use crate::exit;
 use crate::run::Wish;
 
@@ -21,7 +22,10 @@ pub struct Cli {
 pub enum Command {
     Setup(Setup),
     Run(Run),
+    Boots(Boots),
     Shell(Shell),
+    Test(Test),
+    Check(Check),
 }
 
 /// Fetch and prepare the kernel, once; later calls find it in the cache.
@@ -46,12 +50,61 @@ pub struct Run {
     pub command: Vec<String>,
 }
 
+/// Run the same command in many boots; fails if any fails.
+#[derive(Args)]
+#[command(after_help = exit::HELP)]
+pub struct Boots {
+    #[command(flatten)]
+    pub machine: MachineArgs,
+    /// Number of boots.
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    count: u32,
+    /// How many machines may run at once.
+    #[arg(long, value_name = "J", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    jobs: u32,
+    /// The first boot's seed; each later one has the next.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Boot K's results, output and kernel log go to DIR/boot-K.
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// The command; {seed} in it stands for the boot's seed.
+    #[arg(required = true, last = true, value_name = "CMD")]
+    command: Vec<String>,
+}
+
+impl Boots {
+    /// The same without clap.
+    pub fn split(self) -> (Wish, Series) {
+        let series = Series {
+            count: self.count,
+            jobs: self.jobs,
+            seed: self.seed,
+            out: self.out,
+            command: self.command,
+        };
+        (self.machine.wish(), series)
+    }
+}
+
 /// Boot to a shell on the console, with the module loaded.
 #[derive(Args)]
 pub struct Shell {
     #[command(flatten)]
     pub machine: MachineArgs,
 }
+
+/// Run every test, on the host and in machines; the last line is the count.
+#[derive(Args)]
+pub struct Test {
+    /// Run the lints, too, and count them.
+    #[arg(long)]
+    pub check: bool,
+}
+
+/// Run every lint; the last line is the count.
+#[derive(Args)]
+pub struct Check {}
 
 /// What the machine is to be.
 #[derive(Args)]

@@ -3,6 +3,7 @@
 
 mod accel;
 mod archive;
+mod boots;
 mod cache;
 mod checkout;
 mod cli;
@@ -12,11 +13,17 @@ mod exit;
 mod guest;
 mod interrupt;
 mod kernel;
+mod ktap;
+mod libtest;
+mod lint;
 mod machine;
 mod run;
 mod step;
+mod suite;
+mod tally;
 mod version;
 
+use std::io;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -26,6 +33,10 @@ use cache::Cache;
 use checkout::Checkout;
 use cli::{Cli, Command};
 use interrupt::Interrupt;
+use kernel::stock;
+use run::Wish;
+use suite::Suite;
+use tally::Tally;
 
 fn main() -> ExitCode {
     match perform(Cli::parse().command) {
@@ -40,25 +51,37 @@ fn main() -> ExitCode {
 fn perform(command: Command) -> Result<u8> {
     let cache = Cache::open()?;
     let checkout = Checkout::find()?;
+    let refresh = matches!(&command, Command::Setup(setup) if setup.refresh);
+    let kernel = stock::set_up(&cache, &checkout, refresh)?;
+    // Not before set-up, which a signal may end at any point.
+    let interrupt = Interrupt::catch()?;
+    let mut suite = Suite {
+        cache: &cache,
+        checkout: &checkout,
+        kernel: &kernel,
+        interrupt: &interrupt,
+        total: Tally::default(),
+    };
+    let machine = |wish: Wish| wish.machine(&cache, &checkout, &kernel, &interrupt);
     match command {
-        Command::Setup(setup) => {
-            let kernel = kernel::stock::set_up(&cache, &checkout, setup.refresh)?;
+        Command::Setup(_) => {
             println!("{} {}", kernel.release()?, kernel.kdir().display());
             Ok(0)
         }
         Command::Run(run) => {
-            let interrupt = Interrupt::catch()?;
-            let mut machine = run.machine.wish().machine(&cache, &checkout, &interrupt)?;
+            let mut machine = machine(run.machine.wish())?;
             machine.guest.command = Some(run.command);
-            run::run(&machine, run.out.as_deref(), &interrupt)
+            Ok(run::run(&machine, run.out.as_deref(), &interrupt, io::stdout())?.status)
+        }
+        Command::Boots(boots) => {
+            let (wish, series) = boots.split();
+            series.run(&machine(wish)?, &interrupt)
         }
         Command::Shell(shell) => {
-            let machine = shell
-                .machine
-                .wish()
-                .machine(&cache, &checkout, &Interrupt::default())?;
-            machine.interact(tempfile::tempdir()?.path())?;
+            machine(shell.machine.wish())?.interact(tempfile::tempdir()?.path())?;
             Ok(0)
         }
+        Command::Test(test) => suite.run(test.check),
+        Command::Check(_) => suite.lint(),
     }
 }

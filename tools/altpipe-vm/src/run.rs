@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! One command in one boot.
 
+use std::fmt;
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use crate::cpio;
 use crate::exit;
 use crate::guest::Guest;
 use crate::interrupt::Interrupt;
-use crate::kernel::{Kernel, stock};
+use crate::kernel::Kernel;
 use crate::machine::{End, Machine};
 
 /// Our programs that every machine has on its PATH, where they have been built.
@@ -33,15 +34,15 @@ pub struct Wish {
 }
 
 impl Wish {
-    /// Makes it: sets up what is not there yet, chooses the accelerator.
+    /// Makes it, with the best accelerator there is.
     pub fn machine(
         &self,
         cache: &Cache,
         checkout: &Checkout,
+        kernel: &Kernel,
         interrupt: &Interrupt,
     ) -> Result<Machine> {
-        let kernel = stock::set_up(cache, checkout, false)?;
-        let module = checkout.path("rust/altpipe.ko");
+        let module = checkout.module();
         if self.module && !module.exists() {
             bail!(
                 "{} is not there: run `make modules`, or do without it (--no-module)",
@@ -51,7 +52,7 @@ impl Wish {
         let accelerator = if self.icount {
             Accelerator::Icount
         } else {
-            accel::pick(cache, || probe_kvm(&kernel, interrupt))?
+            accel::pick(cache, || probe_kvm(kernel, interrupt))?
         };
         Ok(Machine {
             image: self.image.clone().unwrap_or_else(|| kernel.image()),
@@ -93,64 +94,100 @@ fn probe_kvm(kernel: &Kernel, interrupt: &Interrupt) -> Result<bool> {
     Ok(matches!(end, End::Exited { status: 0, .. }))
 }
 
-/// Runs the machine's command with its output on ours; returns our exit status.
-/// Results and the kernel's log go to `out`.
-pub fn run(machine: &Machine, out: Option<&Path>, interrupt: &Interrupt) -> Result<u8> {
-    let scratch = tempfile::Builder::new().prefix("altpipe-vm.").tempdir()?;
+/// How a run ended, for people and for our exit status.
+pub struct Outcome {
+    /// The command's own exit status, or one of `exit`'s.
+    pub status: u8,
+    /// What kept the command from an exit status of its own.
+    pub fault: Option<String>,
+}
+
+impl Outcome {
+    /// Judges an end; results are unpacked into `out`.
+    pub fn conclude(end: End, out: Option<&Path>) -> Result<Self> {
+        let (status, fault) = match end {
+            End::Exited { status, results } => {
+                if let Some(out) = out {
+                    cpio::unpack(&results, out)?;
+                }
+                return Ok(Self {
+                    status,
+                    fault: None,
+                });
+            }
+            End::Interrupted(signal) => (
+                exit::interrupted(signal),
+                format!("stopped by signal {signal}"),
+            ),
+            End::NoModule => (exit::SETUP, "the module did not load".into()),
+            End::BootTimeout => (
+                exit::BOOT_TIMEOUT,
+                "the kernel did not come up in time".into(),
+            ),
+            End::CommandTimeout => (
+                exit::COMMAND_TIMEOUT,
+                "the command did not end in time".into(),
+            ),
+            End::Vanished(status) => (
+                exit::VANISHED,
+                format!("the machine went away before the command ended (qemu: {status})"),
+            ),
+            End::Reported(lines) => (
+                exit::KERNEL_REPORT,
+                format!("the kernel reported a fault:\n  {}", lines.join("\n  ")),
+            ),
+        };
+        Ok(Self {
+            status,
+            fault: Some(fault),
+        })
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.fault {
+            Some(fault) => f.write_str(fault),
+            None => write!(f, "exit status {}", self.status),
+        }
+    }
+}
+
+/// Runs the machine's command with its output on `stdout` and our standard
+/// error. Results and the kernel's log go to `out`; without it the log is kept
+/// only where something is wrong with the kernel.
+pub fn run(
+    machine: &Machine,
+    out: Option<&Path>,
+    interrupt: &Interrupt,
+    stdout: impl Write + Send + 'static,
+) -> Result<Outcome> {
     if let Some(out) = out {
         fs::create_dir_all(out).with_context(|| format!("cannot make {}", out.display()))?;
     }
-    let end = machine.run(scratch.path(), interrupt, io::stdout(), io::stderr())?;
-    let mut log = scratch.path().join("console.log");
-    if let Some(out) = out {
-        let kept = out.join("console.log");
-        fs::copy(&log, &kept)?;
-        log = kept;
-    }
-    let keep_log = !matches!(end, End::Exited { .. } | End::Interrupted(_));
-    let status = conclude(end, out)?;
-    if keep_log {
-        if out.is_none() {
-            // The scratch directory stays, for the log in it.
+    let scratch = tempfile::Builder::new().prefix("altpipe-vm.").tempdir()?;
+    let log = scratch.path().join("console.log");
+    let end = machine.run(scratch.path(), interrupt, stdout, io::stderr())?;
+    let interrupted = matches!(end, End::Interrupted(_));
+    let outcome = Outcome::conclude(end, out)?;
+    let log = match out {
+        Some(out) => {
+            let kept = out.join("console.log");
+            fs::copy(&log, &kept).with_context(|| format!("cannot write {}", kept.display()))?;
+            kept
+        }
+        None if outcome.fault.is_some() && !interrupted => {
             let kept = scratch.keep();
             fs::remove_file(kept.join("initramfs"))?;
+            kept.join("console.log")
         }
-        eprintln!("altpipe-vm: the kernel's log is in {}", log.display());
-    }
-    Ok(status)
-}
-
-/// Says how a run ended, unpacks its results, and gives our exit status.
-pub fn conclude(end: End, out: Option<&Path>) -> Result<u8> {
-    let (status, message) = match end {
-        End::Exited { status, results } => {
-            if let Some(out) = out {
-                cpio::unpack(&results, out)?;
-            }
-            return Ok(status);
-        }
-        End::Interrupted(signal) => (
-            exit::interrupted(signal),
-            format!("stopped by signal {signal}"),
-        ),
-        End::NoModule => (exit::SETUP, "the module did not load".into()),
-        End::BootTimeout => (
-            exit::BOOT_TIMEOUT,
-            "the kernel did not come up in time".into(),
-        ),
-        End::CommandTimeout => (
-            exit::COMMAND_TIMEOUT,
-            "the command did not end in time".into(),
-        ),
-        End::Vanished(status) => (
-            exit::VANISHED,
-            format!("the machine went away before the command ended ({status})"),
-        ),
-        End::Reported(lines) => (
-            exit::KERNEL_REPORT,
-            format!("the kernel reported a fault:\n  {}", lines.join("\n  ")),
-        ),
+        None => log,
     };
-    eprintln!("altpipe-vm: {message}");
-    Ok(status)
+    if let Some(fault) = &outcome.fault {
+        eprintln!("altpipe-vm: {fault}");
+        if !interrupted {
+            eprintln!("altpipe-vm: the kernel's log is in {}", log.display());
+        }
+    }
+    Ok(outcome)
 }

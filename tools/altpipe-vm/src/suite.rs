@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: GPL-2.0
+//! `make test`: every test there is, counted.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+
+use crate::cache::Cache;
+use crate::checkout::Checkout;
+use crate::interrupt::Interrupt;
+use crate::kernel::Kernel;
+use crate::lint;
+use crate::run::{self, Wish};
+use crate::step::quietly;
+use crate::tally::Tally;
+use crate::{exit, ktap, libtest};
+
+/// How often the module is loaded and removed.
+const RELOADS: &str = "100";
+
+/// The parts of the suite, and what they have come to.
+pub struct Suite<'a> {
+    pub cache: &'a Cache,
+    pub checkout: &'a Checkout,
+    pub kernel: &'a Kernel,
+    pub interrupt: &'a Interrupt,
+    pub total: Tally,
+}
+
+impl Suite<'_> {
+    /// Runs everything; `lints` first if they are wanted. The last line that is
+    /// printed is the count.
+    pub fn run(&mut self, lints: bool) -> Result<u8> {
+        if lints {
+            for lint in lint::all(self.kernel, self.checkout)? {
+                self.part(&format!("lint: {}", lint.name), |_| Ok(lint.run()));
+            }
+        }
+        self.part("tests on the host", Self::host);
+        self.part("the module builds", Self::module);
+        self.part("selftests in the machine", |suite| {
+            suite.in_machine(true, vec![], &["altpipe-selftests"])
+        });
+        self.part("life cycle of the module", |suite| {
+            let script = suite.checkout.path("tools/altpipe-vm/guest/lifecycle.sh");
+            let module = suite.checkout.module();
+            suite.in_machine(
+                false,
+                vec![script, module],
+                &["sh", "/in/lifecycle.sh", "/in/altpipe.ko", RELOADS],
+            )
+        });
+        Ok(self.conclude())
+    }
+
+    /// Runs the lints alone.
+    pub fn lint(&mut self) -> Result<u8> {
+        for lint in lint::all(self.kernel, self.checkout)? {
+            self.part(lint.name, |_| Ok(lint.run()));
+        }
+        Ok(self.conclude())
+    }
+
+    fn conclude(&self) -> u8 {
+        for failure in &self.total.failures {
+            println!("failed: {failure}");
+        }
+        println!("{}", self.total);
+        match self.interrupt.signal() {
+            Some(signal) => exit::interrupted(signal),
+            None => u8::from(!self.total.is_good()),
+        }
+    }
+
+    /// One part: an error in it is one more failure, and the rest goes on.
+    fn part(&mut self, name: &str, work: impl FnOnce(&Self) -> Result<Tally>) {
+        if self.interrupt.signal().is_some() {
+            return;
+        }
+        println!("  ..     {name}");
+        let start = Instant::now();
+        let tally = work(self).unwrap_or_else(|error| Tally::fail(format!("{error:#}")));
+        println!("  {:>4}s  {name}: {tally}", start.elapsed().as_secs());
+        for failure in &tally.failures {
+            println!("         failed: {failure}");
+        }
+        self.total += Tally {
+            failures: tally
+                .failures
+                .iter()
+                .map(|failure| format!("{name}: {failure}"))
+                .collect(),
+            ..tally
+        };
+    }
+
+    fn host(&self) -> Result<Tally> {
+        let log = self.checkout.path("tools/target/host-tests.log");
+        let mut command = self.checkout.script("tools/cargo.sh");
+        command
+            .args(["test", "--workspace", "--no-fail-fast"])
+            .current_dir(self.checkout.path("tools"));
+        let result = quietly(&mut command, &log);
+        let tally = libtest::count(&String::from_utf8_lossy(&fs::read(&log)?), result.is_ok());
+        if let Err(error) = result {
+            println!("{error:#}");
+        }
+        Ok(tally)
+    }
+
+    fn module(&self) -> Result<Tally> {
+        let log = self.checkout.path("tools/target/module.log");
+        let mut command = Command::new("make");
+        Checkout::without_make(&mut command);
+        quietly(
+            command.arg("-C").arg(self.checkout.path("")).arg("modules"),
+            &log,
+        )?;
+        Ok(Tally::pass())
+    }
+
+    /// A program that speaks KTAP, in a machine with two processors.
+    fn in_machine(&self, module: bool, files: Vec<PathBuf>, command: &[&str]) -> Result<Tally> {
+        let wish = Wish {
+            icount: false,
+            processors: 2,
+            memory_mib: 1024,
+            timeout: Duration::from_secs(1800),
+            files,
+            module,
+            image: None,
+        };
+        let mut machine = wish.machine(self.cache, self.checkout, self.kernel, self.interrupt)?;
+        machine.guest.command = Some(command.iter().map(|word| (*word).to_owned()).collect());
+        let transcript = Transcript::default();
+        let outcome = run::run(&machine, None, self.interrupt, transcript.clone())?;
+        let mut tally = ktap::count(&transcript.text());
+        if outcome.fault.is_some() || (outcome.status != 0 && tally.failures.is_empty()) {
+            tally.failures.push(outcome.to_string());
+        }
+        Ok(tally)
+    }
+}
+
+/// Keeps what a test program prints, and shows its outermost results as they come.
+#[derive(Clone, Default)]
+struct Transcript(Arc<Mutex<Vec<u8>>>);
+
+impl Transcript {
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.0.lock().expect("no writer panics")).into_owned()
+    }
+}
+
+impl Write for Transcript {
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        let mut kept = self.0.lock().expect("no writer panics");
+        let line_start = kept
+            .iter()
+            .rposition(|byte| *byte == b'\n')
+            .map_or(0, |end| end + 1);
+        kept.extend_from_slice(buffer);
+        if let Some(end) = kept[line_start..].iter().rposition(|byte| *byte == b'\n') {
+            for line in kept[line_start..line_start + end].split(|byte| *byte == b'\n') {
+                if line.starts_with(b"ok ") || line.starts_with(b"not ok ") {
+                    println!("         {}", String::from_utf8_lossy(line));
+                }
+            }
+        }
+        Ok(buffer.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_transcript_keeps_all_of_it_in_whatever_pieces_it_comes() {
+        let mut transcript = Transcript::default();
+        let text = "KTAP version 1\n1..1\n  ok 1 inner\nok 1 outer\nlast";
+        for piece in text.as_bytes().chunks(3) {
+            transcript.write_all(piece).unwrap();
+        }
+        assert_eq!(transcript.text(), text);
+    }
+}
