@@ -98,13 +98,13 @@ impl<O: Owner, R: Show<O>> File<O, R> {
         // when no call into it is under way.
         let owner = unsafe { O::of(device) };
         // SAFETY: The caller passes a page of its own, which sysfs has zeroed.
-        let page = unsafe { core::slice::from_raw_parts_mut(page.cast::<u8>(), PAGE_SIZE) };
+        let page = unsafe { core::slice::from_raw_parts_mut(page.cast::<u8>(), ROOM) };
 
-        let mut text = Text { page, length: 0 };
+        let mut text = Text(page);
         let shown = file.row.show(owner, &mut text);
         match shown.and_then(|()| fmt::Write::write_char(&mut text, '\n')) {
             // At most a page, which is far below the largest `isize`.
-            Ok(()) => text.length as isize,
+            Ok(()) => text.length() as isize,
             Err(fmt::Error) => EOVERFLOW.to_errno() as isize,
         }
     }
@@ -181,22 +181,27 @@ fn line(bytes: &[u8]) -> Result<&str> {
     core::str::from_utf8(line).map_err(|_| EINVAL)
 }
 
-/// A page that is being filled with text. A piece that does not fit is an error and leaves the
-/// text as it was; one byte stays free, since sysfs complains about a full page.
-struct Text<'a> {
-    page: &'a mut [u8],
-    length: usize,
+/// What a file may show, in bytes: sysfs complains about a full page.
+const ROOM: usize = PAGE_SIZE - 1;
+
+/// A text that is being written: the room that it leaves. Once a piece has not fitted there is no
+/// room any more.
+struct Text<'a>(&'a mut [u8]);
+
+impl Text<'_> {
+    /// The bytes written so far.
+    fn length(&self) -> usize {
+        ROOM.saturating_sub(self.0.len())
+    }
 }
 
 impl fmt::Write for Text<'_> {
     fn write_str(&mut self, piece: &str) -> fmt::Result {
-        let end = self.length.checked_add(piece.len()).ok_or(fmt::Error)?;
-        if end >= self.page.len() {
-            return Err(fmt::Error);
-        }
-        let room = self.page.get_mut(self.length..end).ok_or(fmt::Error)?;
-        room.copy_from_slice(piece.as_bytes());
-        self.length = end;
+        let (place, rest) = core::mem::take(&mut self.0)
+            .split_at_mut_checked(piece.len())
+            .ok_or(fmt::Error)?;
+        place.copy_from_slice(piece.as_bytes());
+        self.0 = rest;
         Ok(())
     }
 }
