@@ -29,15 +29,23 @@
 
 #![warn(missing_docs)]
 
+#[cfg(test)]
+mod checks;
 mod explain;
 pub mod page;
+#[cfg(test)]
+mod sync;
 
 // An inline module with a path: the files below it then find their own parts where the kernel's
 // build finds them.
 #[path = "../../../rust"]
 mod shared {
     pub mod config;
+    #[cfg(test)]
+    pub mod ring;
 }
 
 pub use shared::config;
 pub use shared::config::{Config, Knob, ParseError, KNOBS};
+#[cfg(test)]
+use shared::ring;
