@@ -15,3 +15,4 @@ pub(crate) mod sysfs;
 pub(crate) mod times;
 pub(crate) mod user;
 pub(crate) mod wait;
+pub(crate) mod word;

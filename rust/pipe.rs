@@ -44,6 +44,7 @@ use crate::{
     stats::Counters,
     sync::Word,
 };
+use core::num::Wrapping;
 use kernel::{
     iov::{IovIterDest, IovIterSource},
     new_mutex,
@@ -88,7 +89,7 @@ struct View {
     ends: Published,
     /// The ring's limit, and the number of pages in the pool.
     limits: Published,
-    /// Bits of [`poll::Watched`]; they are only ever set.
+    /// The bits of a [`Watched`](crate::ring::Watched); they are only ever set.
     watched: Word,
 }
 
@@ -157,7 +158,7 @@ impl Engine for Classic {
                     readers: 0,
                     writers: 0,
                     config,
-                    counters: Counters { pipes_created: 1, ..Counters::default() },
+                    counters: Counters { pipes_created: Wrapping(1), ..Counters::default() },
                 }, "altpipe")
             },
             rd_wait <- WaitQueue::new(c"altpipe::rd_wait", static_lock_class!()),
@@ -177,16 +178,17 @@ impl Engine for Classic {
     fn opened(&self, ends: Ends) {
         let mut state = self.state.lock();
 
-        state.readers += u32::from(ends.reads);
-        state.writers += u32::from(ends.writes);
+        // The kernel runs out of files long before these overflow.
+        state.readers = state.readers.saturating_add(ends.reads.into());
+        state.writers = state.writers.saturating_add(ends.writes.into());
         self.publish_ends(&state);
     }
 
     fn closed(&self, ends: Ends) {
         let mut state = self.state.lock();
 
-        state.readers -= u32::from(ends.reads);
-        state.writers -= u32::from(ends.writes);
+        state.readers = state.readers.saturating_sub(ends.reads.into());
+        state.writers = state.writers.saturating_sub(ends.writes.into());
         self.publish_ends(&state);
 
         match (state.readers, state.writers) {

@@ -23,7 +23,7 @@ mod index;
 mod wake;
 
 pub(crate) use index::{Published, Span};
-pub(crate) use wake::{ReaderWake, WriterWake};
+pub(crate) use wake::{ReaderWake, Watched, WriterWake};
 
 /// What may happen to a slot's bytes after they were written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -74,8 +74,8 @@ impl<P> Slot<P> {
         let count = (count as u32).min(self.len);
 
         // INVARIANT: The sum stays as it was.
-        self.offset += count;
-        self.len -= count;
+        self.offset = self.offset.wrapping_add(count);
+        self.len = self.len.wrapping_sub(count);
         if self.kind == Kind::Packet {
             self.len = 0;
         }
@@ -188,9 +188,9 @@ impl<P, S: DerefMut<Target = [Slot<P>]>> Ring<P, S> {
             return None;
         }
         let newest = self.slot_mut(self.span.head.wrapping_sub(1))?;
-        let end = (newest.offset + newest.len) as usize;
+        let end = newest.offset.wrapping_add(newest.len) as usize;
 
-        if newest.kind != Kind::Open || end + count > page_size {
+        if newest.kind != Kind::Open || end.saturating_add(count) > page_size {
             return None;
         }
         Some((newest.page.as_mut()?, end))
@@ -203,7 +203,7 @@ impl<P, S: DerefMut<Target = [Slot<P>]>> Ring<P, S> {
 
         if let Some(slot) = self.slot_mut(newest) {
             // INVARIANT: The caller had this much room.
-            slot.len += count as u32;
+            slot.len = slot.len.wrapping_add(count as u32);
         }
     }
 
@@ -238,7 +238,8 @@ impl<P, S: DerefMut<Target = [Slot<P>]>> Ring<P, S> {
         let mut sum = 0usize;
 
         while index != head {
-            sum += self.slot_mut(index).map_or(0, |slot| slot.len as usize);
+            let len = self.slot_mut(index).map_or(0, |slot| slot.len as usize);
+            sum = sum.saturating_add(len);
             index = index.wrapping_add(1);
         }
         sum

@@ -3,7 +3,7 @@
 //! Counters, and the files below `stats/` that show them.
 
 use crate::abi::sysfs::{Entry, File, Group, List, Owner, Show, Store};
-use core::{fmt, marker::PhantomData};
+use core::{fmt, marker::PhantomData, num::Wrapping};
 use kernel::{new_mutex, prelude::*, sync::Mutex};
 
 /// A counter: its name and where it is kept.
@@ -26,24 +26,24 @@ macro_rules! counters {
         pub(crate) struct Counters {
             $(
                 $(#[doc = $doc])+
-                pub(crate) $name: u64,
+                pub(crate) $name: Wrapping<u64>,
             )+
         }
 
         impl Counters {
             /// Adds what `other` counted.
             pub(crate) fn add(&mut self, other: &Self) {
-                $(self.$name = self.$name.wrapping_add(other.$name);)+
+                $(self.$name += other.$name;)+
             }
 
             /// Takes off what `other` counted, an earlier state of the same counters.
             pub(crate) fn sub(&mut self, other: &Self) {
-                $(self.$name = self.$name.wrapping_sub(other.$name);)+
+                $(self.$name -= other.$name;)+
             }
 
             /// The counters in the order of `struct altpipe_stats`.
             pub(crate) fn values(&self) -> [u64; COUNT] {
-                [$(self.$name),+]
+                [$(self.$name.0),+]
             }
         }
 
@@ -51,7 +51,7 @@ macro_rules! counters {
         static COUNTERS: &[Counter] = &[
             $(Counter {
                 file: kernel::c_str!(stringify!($name)),
-                get: |counters| counters.$name,
+                get: |counters| counters.$name.0,
             },)+
         ];
     };

@@ -230,7 +230,7 @@ impl<F: PseudoFs> Mount<F> {
                 ptr::null(),
                 (bindings::S_IFIFO | bindings::S_IRUSR | bindings::S_IWUSR) as bindings::umode_t,
             );
-            (*inode).i_blkbits = block_size.ilog2() as u8;
+            (*inode).i_blkbits = block_size.trailing_zeros() as u8;
             bindings::simple_inode_init_ts(inode);
             bindings::altpipe_inode_assume_dirty(inode);
             table.adopt(inode, pipe);

@@ -8,9 +8,11 @@
 //!
 //! C header: [`include/linux/wait.h`](srctree/include/linux/wait.h)
 
+use super::word::Word;
 use crate::bindings;
 use core::ptr;
 use kernel::{
+    container_of,
     prelude::*,
     sync::{
         barrier::{smp_mb, Full},
@@ -171,49 +173,104 @@ impl WaitQueue {
             return (Slept::Ready, seen);
         }
 
-        let entry = Opaque::<bindings::wait_queue_entry>::uninit();
-        let flags = if exclusive {
-            bindings::WQ_FLAG_EXCLUSIVE
-        } else {
-            0
-        };
-        // SAFETY: `entry` is writable, and it does not move until `finish_wait` has unlinked it.
-        unsafe { bindings::init_wait_entry(entry.get(), flags as c_int) };
-
-        let mut woken = false;
+        pin_init::stack_pin_init!(let sleeper = Sleeper::new(exclusive));
         loop {
-            // SAFETY: By the type invariant; `entry` is initialised.
+            // SAFETY: By the type invariant; the entry is initialised, and does not move until
+            // `finish_wait` has unlinked it.
             let pending = unsafe {
                 bindings::prepare_to_wait_event(
                     self.head.get(),
-                    entry.get(),
+                    sleeper.entry.get(),
                     bindings::TASK_INTERRUPTIBLE as c_int,
                 )
             };
+            let woken = sleeper.take_woken();
 
+            seen.wakes = seen.wakes.saturating_add(woken.into());
             if ready() {
                 break;
             }
-            seen.wasted += u32::from(woken);
+            seen.wasted = seen.wasted.saturating_add(woken.into());
             if pending != 0 {
                 // The entry is unlinked already. It was not by a wake-up, or `ready` had a chance
                 // to see why: so none is lost with us.
                 return (Slept::Interrupted, seen);
             }
-
-            seen.sleeps += 1;
+            seen.sleeps = seen.sleeps.saturating_add(1);
             // SAFETY: We are in a task's context and hold no spinlock.
             unsafe { bindings::schedule() };
-            // SAFETY: `entry` is initialised. A waker unlinks it under the queue's lock, and
-            // nobody but us links it again: once it points at itself it stays so.
-            let next = unsafe { ptr::read_volatile(&raw const (*entry.get()).entry.next) };
-            // SAFETY: Only the address of the field is taken.
-            woken = ptr::eq(next, unsafe { &raw const (*entry.get()).entry });
-            seen.wakes += u32::from(woken);
         }
-        // SAFETY: By the type invariant; `entry` was prepared on this queue.
-        unsafe { bindings::finish_wait(self.head.get(), entry.get()) };
+        // SAFETY: By the type invariant; the entry was prepared on this queue.
+        unsafe { bindings::finish_wait(self.head.get(), sleeper.entry.get()) };
         (Slept::Ready, seen)
+    }
+}
+
+/// A place in a wait queue that remembers whether a wake-up came by it.
+///
+/// That the entry is unlinked says less: the waker wakes first and unlinks second, and the woken
+/// task may run in between.
+///
+/// # Invariants
+///
+/// `entry` is initialised, for the task that made it and with [`Self::wake`] as its function.
+#[pin_data]
+struct Sleeper {
+    #[pin]
+    entry: Opaque<bindings::wait_queue_entry>,
+    woken: Word,
+}
+
+impl Sleeper {
+    fn new(exclusive: bool) -> impl PinInit<Self> {
+        let flags = if exclusive {
+            bindings::WQ_FLAG_EXCLUSIVE
+        } else {
+            0
+        };
+
+        pin_init!(Self {
+            entry <- Opaque::ffi_init(move |slot: *mut bindings::wait_queue_entry| {
+                // SAFETY: The slot is writable and pinned.
+                unsafe {
+                    bindings::init_wait_entry(slot, flags as c_int);
+                    (*slot).func = Some(Self::wake);
+                }
+            }),
+            woken: Word::new(0),
+        })
+    }
+
+    /// Whether a wake-up came since the last call.
+    fn take_woken(&self) -> bool {
+        let woken = self.woken.load() != 0;
+
+        self.woken.store(0);
+        woken
+    }
+
+    /// # Safety
+    ///
+    /// Called by a waker, who holds the queue's lock, with the entry of a queued sleeper.
+    unsafe extern "C" fn wake(
+        entry: *mut bindings::wait_queue_entry,
+        mode: c_uint,
+        flags: c_int,
+        key: *mut c_void,
+    ) -> c_int {
+        // SAFETY: Only `new` makes entries with this function, each in a sleeper, and a sleeper
+        // lives until its entry is unlinked.
+        let sleeper = unsafe { &*container_of!(Opaque::cast_from(entry), Self, entry) };
+
+        // Before the task can run, and undone where it was running all the time.
+        sleeper.woken.store(1);
+        // SAFETY: By the safety requirement.
+        let woken = unsafe { bindings::autoremove_wake_function(entry, mode, flags, key) };
+        if woken == 0 {
+            // Still linked, so the sleeper needs the lock that we hold before it can go.
+            sleeper.woken.store(0);
+        }
+        woken
     }
 }
 

@@ -3,44 +3,28 @@
 //! poll(2), select(2) and epoll(7).
 
 use super::Classic;
-use crate::abi::{
-    file_operations::Ends,
-    wait::{PollMask, PollTable},
+use crate::{
+    abi::{
+        file_operations::Ends,
+        wait::{PollMask, PollTable},
+    },
+    ring::Watched,
 };
 
-/// What a write wants to know of those who watch the read end.
-struct Watched;
-
-impl Watched {
-    /// Somebody polled it.
-    const POLLED: u64 = 1;
-    /// An edge-triggered epoll registered with it.
-    const EPOLLET: u64 = 2;
-}
-
 impl Classic {
-    /// Whether somebody ever polled the read end.
+    /// Who ever watched the read end.
     #[inline]
-    pub(super) fn is_polled(&self) -> bool {
-        self.view.watched.load() & Watched::POLLED != 0
-    }
-
-    /// Whether an edge-triggered epoll ever watched the read end.
-    #[inline]
-    pub(super) fn is_watched_by_epollet(&self) -> bool {
-        self.view.watched.load() & Watched::EPOLLET != 0
+    pub(super) fn watched(&self) -> Watched {
+        Watched::from_bits(self.view.watched.load())
     }
 
     pub(super) fn poll_ends(&self, ends: Ends, table: &PollTable<'_>) -> PollMask {
         if ends.reads {
             // Programs written against old kernels count on one event a write, even where the
             // earlier bytes are still unread. A writer tells by these bits whether one watches.
-            let mut seen = Watched::POLLED;
-
-            if table.is_edge_triggered() {
-                seen |= Watched::EPOLLET;
-            }
-            self.view.watched.set_bits(seen);
+            self.view
+                .watched
+                .set_bits(Watched::bits(table.is_edge_triggered()));
             table.register(&self.rd_wait);
         }
         if ends.writes {

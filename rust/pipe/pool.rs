@@ -5,7 +5,7 @@
 //! A writer fills the pool before it takes the pipe's lock, and a reader returns spent pages to it,
 //! so a steady stream allocates nothing, and nothing under the lock.
 
-use crate::abi::iov::Page;
+use crate::{abi::iov::Page, stats::Counters};
 
 /// The most pages a pool may hold.
 const ROOM: usize = 8;
@@ -24,6 +24,9 @@ pub(super) type Pages = [Option<Page>; ROOM];
 pub(super) struct Pool {
     pages: Pages,
     count: usize,
+    /// How many of them were never in a slot: for the counters, which tell pages allocated in
+    /// advance from pages used again.
+    fresh: usize,
 }
 
 impl Pool {
@@ -33,6 +36,7 @@ impl Pool {
         Self {
             pages: [const { None }; ROOM],
             count: 0,
+            fresh: 0,
         }
     }
 
@@ -48,9 +52,23 @@ impl Pool {
         len.div_ceil(kernel::page::PAGE_SIZE).min(ROOM)
     }
 
+    /// Takes a page for a slot, and counts where it came from.
+    #[inline]
+    pub(super) fn take_for_slot(&mut self, counters: &mut Counters) -> Option<Page> {
+        let page = self.take()?;
+
+        if let Some(fresh) = self.fresh.checked_sub(1) {
+            self.fresh = fresh;
+            counters.pages_unlocked += 1;
+        } else {
+            counters.pages_pool += 1;
+        }
+        Some(page)
+    }
+
     /// Takes the page that was put in last: it is the likeliest to be in the cache.
     #[inline]
-    pub(super) fn take(&mut self) -> Option<Page> {
+    fn take(&mut self) -> Option<Page> {
         let top = self.count.checked_sub(1)?;
         let page = self.pages.get_mut(top)?.take();
 
@@ -59,14 +77,38 @@ impl Pool {
         page
     }
 
+    /// Allocates pages until there are `count` or no memory is left; may sleep.
+    pub(super) fn fill_to(&mut self, count: usize) {
+        while self.count < count {
+            // A write without memory goes as far as it can.
+            let Some(page) = Page::alloc() else { break };
+            if self.put(page).is_err() {
+                break;
+            }
+        }
+        self.fresh = self.count;
+    }
+
+    /// Takes over the pages of `other`, which are all fresh; what does not fit stays there.
+    pub(super) fn take_over(&mut self, other: &mut Self) {
+        while let Some(page) = other.take() {
+            if let Err(page) = self.put(page) {
+                // There was room for it a moment ago.
+                let _ = other.put(page);
+                break;
+            }
+            self.fresh = self.fresh.saturating_add(1);
+        }
+    }
+
     /// Puts a page in; a full pool gives it back.
     #[inline]
-    pub(super) fn put(&mut self, page: Page) -> Result<(), Page> {
+    fn put(&mut self, page: Page) -> Result<(), Page> {
         match self.pages.get_mut(self.count) {
             Some(place) => {
                 // INVARIANT: The place holds a page now.
                 *place = Some(page);
-                self.count += 1;
+                self.count = self.count.wrapping_add(1);
                 Ok(())
             }
             None => Err(page),
@@ -107,6 +149,7 @@ impl Pool {
             }
             *place = self.take();
         }
+        self.fresh = self.fresh.min(self.count);
         out
     }
 }

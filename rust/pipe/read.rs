@@ -35,7 +35,7 @@ impl Classic {
                 if page.copy_to(offset, want, to) < want {
                     break Some(EFAULT);
                 }
-                done += want;
+                done = done.wrapping_add(want);
 
                 let is_packet = slot.is_packet();
                 if slot.taken(want) {

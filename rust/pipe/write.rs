@@ -58,7 +58,7 @@ impl Classic {
                 }
                 if !state.ring.is_full() {
                     match fill_slot(&mut state, call, from) {
-                        Ok(count) => done += count,
+                        Ok(count) => done = done.wrapping_add(count),
                         Err(error) => break 'out Some(error),
                     }
                     self.view.span.store_span(state.ring.span());
@@ -98,7 +98,7 @@ impl Classic {
             freeze_check,
             ..
         } = state.config;
-        let notify_readers = wake.at_end(self.is_watched_by_epollet(), self.is_polled());
+        let notify_readers = wake.at_end(self.watched());
         // We were woken alone; the room that we leave is for the next.
         let hand_over = has_slept && queueing.exclusive && !state.ring.is_full();
         state.counters.reader_notifies += u64::from(notify_readers);
@@ -156,23 +156,11 @@ impl Classic {
     #[inline(never)]
     fn lock_with_new_pages(&self, count: usize) -> LockedState<'_> {
         let mut fresh = Pool::new();
-        while (fresh.count() as usize) < count {
-            // Without memory the write goes as far as it can.
-            let Some(page) = Page::alloc() else { break };
-            if fresh.put(page).is_err() {
-                break;
-            }
-        }
+        fresh.fill_to(count);
 
         let mut state = self.state.lock();
-        while let Some(page) = fresh.take() {
-            if let Err(page) = state.pool.put(page) {
-                // Freed with the rest after the write; it only happens when two writers raced.
-                drop(page);
-                break;
-            }
-            state.counters.pages_unlocked += 1;
-        }
+        state.pool.take_over(&mut fresh);
+        // What did not fit, because two writers raced, is freed here: it is at most a few pages.
         state
     }
 }
@@ -180,11 +168,8 @@ impl Classic {
 /// Fills the next slot from `from`; returns the number of bytes in it.
 #[inline]
 fn fill_slot(state: &mut State, call: &IoCall<'_>, from: &mut IovIterSource<'_>) -> Result<usize> {
-    let mut page = match state.pool.take() {
-        Some(page) => {
-            state.counters.pages_pool += 1;
-            page
-        }
+    let mut page = match state.pool.take_for_slot(&mut state.counters) {
+        Some(page) => page,
         None => {
             let page = Page::alloc().ok_or(ENOMEM)?;
             state.counters.pages_locked += 1;

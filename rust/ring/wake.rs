@@ -13,20 +13,21 @@ use crate::config::{WakeReader, WakeWriter};
 /// What a read call gathers about waking writers.
 pub(crate) struct WriterWake {
     rule: WakeWriter,
-    was_full: bool,
     due: bool,
+    was_full: bool,
 }
 
 impl WriterWake {
     /// Begins, or begins anew after a sleep, with the ring as the read finds it.
     #[inline]
     pub(crate) fn begin(rule: WakeWriter, span: Span, limit: u32) -> Self {
-        let was_full = span.is_full(limit);
+        // The other rules look at each slot as it goes, and need no look here.
+        let was_full = rule == WakeWriter::WasFull && span.is_full(limit);
 
         Self {
             rule,
+            due: was_full,
             was_full,
-            due: rule == WakeWriter::WasFull && was_full,
         }
     }
 
@@ -62,6 +63,43 @@ impl WriterWake {
     #[inline]
     pub(crate) fn due(&self) -> bool {
         self.due
+    }
+}
+
+/// Who ever looked at a read end by poll(2) or its kin, since the pipe was made.
+#[derive(Clone, Copy)]
+pub(crate) struct Watched(u64);
+
+impl Watched {
+    const POLL: u64 = 1;
+    const EPOLLET: u64 = 2;
+
+    /// The bits that one more look sets.
+    #[inline]
+    pub(crate) fn bits(edge_triggered: bool) -> u64 {
+        if edge_triggered {
+            Self::POLL | Self::EPOLLET
+        } else {
+            Self::POLL
+        }
+    }
+
+    /// Reads the bits that all looks have set.
+    #[inline]
+    pub(crate) fn from_bits(bits: u64) -> Self {
+        Self(bits)
+    }
+
+    /// Somebody, by whatever call.
+    #[inline]
+    fn by_poll(self) -> bool {
+        self.0 & Self::POLL != 0
+    }
+
+    /// An edge-triggered epoll.
+    #[inline]
+    fn by_epollet(self) -> bool {
+        self.0 & Self::EPOLLET != 0
     }
 }
 
@@ -104,14 +142,11 @@ impl ReaderWake {
     }
 
     /// Whether to wake readers once the write is done.
-    ///
-    /// `epollet`: somebody watches the read end by an edge-triggered epoll; `polled`: somebody ever
-    /// polled it.
     #[inline]
-    pub(crate) fn at_end(&self, epollet: bool, polled: bool) -> bool {
+    pub(crate) fn at_end(&self, watched: Watched) -> bool {
         match self.rule {
-            WakeReader::WasEmptyOrEpollet => self.was_empty || epollet,
-            WakeReader::WasEmptyOrPolled => self.was_empty || polled,
+            WakeReader::WasEmptyOrEpollet => self.was_empty || watched.by_epollet(),
+            WakeReader::WasEmptyOrPolled => self.was_empty || watched.by_poll(),
             WakeReader::WasEmpty => self.was_empty,
             WakeReader::EveryWrite => self.wrote,
             WakeReader::EveryChunk => false,

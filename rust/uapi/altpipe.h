@@ -72,9 +72,9 @@ struct altpipe_text {
  * @wasted_wakes: of those, the ones that found nothing to do
  * @handovers: wake-ups that a woken task passed on to the next of its kind
  * @merges: writes whose first bytes went into the page of an earlier write
- * @pages_pool: pages taken from the pipe's own pool
- * @pages_unlocked: pages allocated, before the lock was taken, into that pool
- * @pages_locked: pages allocated under the pipe's lock
+ * @pages_pool: filled slots whose page was one that the pipe had kept
+ * @pages_unlocked: filled slots whose page was allocated before the lock
+ * @pages_locked: filled slots whose page was allocated under the lock
  * @time_updates: inode time updates that a read or a write caused
  * @tail_locks: wait queue spinlock sections that advanced the tail
  * @reader_notifies: times the rule had the readers' queue woken
