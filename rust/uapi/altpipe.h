@@ -60,7 +60,7 @@ struct altpipe_text {
  * struct altpipe_stats - argument of ALTPIPE_IOC_GET_STATS
  * @size: size of this structure in bytes, as the caller knows it
  * @pad: must be zero
- * @pipes_created: always 1 for one pipe
+ * @pipes_created: pipes made; in the counters of one pipe always 1
  * @reads: read calls that delivered data
  * @writes: write calls that took data
  * @bytes_read: bytes delivered to readers
@@ -69,7 +69,8 @@ struct altpipe_text {
  * @writer_sleeps: times a writer went to sleep for room
  * @reader_wakes: sleeping readers that a wake-up reached
  * @writer_wakes: sleeping writers that a wake-up reached
- * @wasted_wakes: of those, the ones that found nothing to do
+ * @wasted_wakes: of reader_wakes and writer_wakes together, those after which
+ *	the sleeper found nothing to do
  * @handovers: wake-ups that a woken task passed on to the next of its kind
  * @merges: writes whose first bytes went into the page of an earlier write
  * @pages_pool: filled slots whose page was one that the pipe had kept
