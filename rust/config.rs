@@ -25,8 +25,8 @@ use crate::page::PAGE_SIZE;
 
 knobs! {
     /// Block size in bytes that fstat reports as st_blksize for a new pipe. Programs size their
-    /// buffers by it: glibc's stdio where it is below BUFSIZ, many others without that limit. Linux
-    /// 2.6.19 to 2.6.27 reported 1024.
+    /// buffers by it: glibc's stdio where it is below BUFSIZ, many others without that limit. The
+    /// default is the size of a page; Linux 2.6.19 to 2.6.27 reported 1024.
     block_size: power_of_two(512..=65536, PAGE_SIZE as u32),
 
     /// Which time stamps I/O touches. Linux kept all of them until 6.14, and keeps none for
@@ -75,7 +75,8 @@ knobs! {
     wake_reader: choice(WakeReader {
         /// When the pipe was empty, or an edge-triggered epoll watches it, as Linux 7.3 does.
         WasEmptyOrEpollet = "was_empty_or_epollet",
-        /// When the pipe was empty, or anything ever polled it, as since Linux 5.14.
+        /// When the pipe was empty, or anything ever polled it, as approximately Linux 5.14 to 7.2
+        /// did.
         WasEmptyOrPolled = "was_empty_or_polled",
         /// When the pipe was empty, as Linux 5.5 to 5.13 did. An edge-triggered epoll then misses
         /// data added to a pipe that was not drained.
