@@ -2,13 +2,16 @@
 //! The command line.
 
 use std::io;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::rc::Rc;
 use std::time::Duration;
 
 use altpipe_uapi::{Control, DEVICE};
-use clap::Parser;
+use clap::{Parser, Subcommand};
 
+use crate::lifecycle::Lifecycle;
+use crate::module::Module;
 use crate::runner::Plan;
 use crate::subject::Subject;
 
@@ -16,8 +19,11 @@ use crate::subject::Subject;
 ///
 /// Exit status: 0 when every case passed, 1 when one failed, 2 when the run could not be made.
 #[derive(Parser)]
-#[command(version)]
+#[command(version, args_conflicts_with_subcommands = true)]
 struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+
     /// Print the cases and the subjects each runs on, then stop
     #[arg(long)]
     list: bool,
@@ -39,6 +45,24 @@ struct Cli {
     timeout: u64,
 }
 
+#[derive(Subcommand)]
+enum Command {
+    /// Load and unload the module, which must not be loaded yet: what refuses, what stays behind
+    Lifecycle {
+        /// The module's file
+        #[arg(long, value_name = "PATH")]
+        module: PathBuf,
+
+        /// Reloads over which memory is watched
+        #[arg(long, value_name = "N", default_value_t = 100)]
+        count: u32,
+
+        /// Seconds after which a scenario counts as hung
+        #[arg(long, value_name = "SECONDS", default_value_t = 180)]
+        timeout: u64,
+    },
+}
+
 /// Parses the arguments and does what they ask.
 pub fn run() -> ExitCode {
     match Cli::parse().run() {
@@ -53,6 +77,20 @@ pub fn run() -> ExitCode {
 
 impl Cli {
     fn run(self) -> Result<usize, String> {
+        if let Some(Command::Lifecycle {
+            module,
+            count,
+            timeout,
+        }) = self.command
+        {
+            let lifecycle = Lifecycle {
+                module: Module { path: module },
+                count,
+            };
+            return lifecycle
+                .run(io::stdout(), Duration::from_secs(timeout))
+                .map_err(|error| error.to_string());
+        }
         let subjects = if self.list {
             Vec::new()
         } else {

@@ -1,23 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Pipes shared by many processes, and pipes in great number.
 
-use std::io::{IoSlice, IoSliceMut};
 use std::iter;
-use std::mem::MaybeUninit;
-use std::os::fd::AsFd;
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::{Errno, dup};
-use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
-};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::pipe::PipeFlags;
 use rustix::process::{Resource, Rlimit, setrlimit};
 
 use crate::case::{Area, Case};
 use crate::descriptors;
 use crate::end::{PAGE, read, write};
+use crate::parcel;
 use crate::process::Process;
 use crate::record::{Ledger, Record};
 use crate::subject::{Pipe, Subject};
@@ -28,7 +23,7 @@ pub const AREA: Area = Area {
     name: "processes",
     cases: &[
         Case::every(
-            "a fork storm of 64 writers delivers every record",
+            "a fork storm of 32 writers delivers every record",
             fork_storm,
         ),
         Case::every("killed readers leave the pipe to the living", killed_reader),
@@ -48,7 +43,7 @@ pub const AREA: Area = Area {
 };
 
 fn fork_storm(subject: &Subject) {
-    const CHILDREN: u16 = 64;
+    const CHILDREN: u16 = 32;
     const EACH: u32 = 10;
     let Pipe { read: r, write: w } = subject.pipe();
     let children: Vec<_> = (0..CHILDREN)
@@ -114,39 +109,13 @@ fn passed_over_socket(subject: &Subject) {
         None,
     )
     .unwrap();
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-    let mut parcel = SendAncillaryBuffer::new(&mut space);
-    let passed = [w.as_fd()];
-    assert!(parcel.push(SendAncillaryMessage::ScmRights(&passed)));
-    sendmsg(
-        &left,
-        &[IoSlice::new(b"!")],
-        &mut parcel,
-        SendFlags::empty(),
-    )
-    .unwrap();
+    parcel::send(&left, &w);
     drop(w);
     // Only the message in flight holds the write end now.
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-    let mut parcel = RecvAncillaryBuffer::new(&mut space);
-    recvmsg(
-        &right,
-        &mut [IoSliceMut::new(&mut [0])],
-        &mut parcel,
-        RecvFlags::empty(),
-    )
-    .unwrap();
-    let ends: Vec<_> = parcel
-        .drain()
-        .flat_map(|message| match message {
-            RecvAncillaryMessage::ScmRights(ends) => ends.collect::<Vec<_>>(),
-            _ => Vec::new(),
-        })
-        .collect();
-    assert_eq!(ends.len(), 1);
-    write(&ends[0], b"by post").unwrap();
+    let w = parcel::receive(&right);
+    write(&w, b"by post").unwrap();
     assert_eq!(read(&r, 64).as_deref(), Ok(&b"by post"[..]));
-    drop(ends);
+    drop(w);
     assert_eq!(read(&r, 64).as_deref(), Ok(&b""[..]));
 }
 

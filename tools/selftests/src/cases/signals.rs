@@ -141,7 +141,7 @@ fn poll_interrupted(subject: &Subject) {
 // other sleeps on with a byte in the pipe, and the watchdog ends the case.
 fn reader_passes_on(subject: &Subject) {
     signal::count(SIGNAL, Interrupted::Fails);
-    for round in 0..60 {
+    for round in 0..20 {
         let Pipe { read: r, write: w } = subject.pipe();
         scope(|s| {
             let first = Task::asleep_in(s, Call::Read, &r, || read(&r, 1));
@@ -170,7 +170,7 @@ fn reader_passes_on(subject: &Subject) {
 
 fn writer_passes_on(subject: &Subject) {
     signal::count(SIGNAL, Interrupted::Fails);
-    for round in 0..60 {
+    for round in 0..20 {
         let Pipe { read: r, write: w } = subject.pipe();
         fill(&w, PAGE);
         scope(|s| {
