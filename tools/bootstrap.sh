@@ -7,6 +7,7 @@
 set -eu
 
 here=$(dirname "$0")
+# shellcheck source-path=SCRIPTDIR source=toolchain.sh
 . "$here/toolchain.sh"
 log=$cache/bootstrap.log
 
@@ -41,6 +42,7 @@ install_packages() {
 
 # The mirror this host uses for Debian itself, in whatever format its sources are.
 mirror() {
+	# shellcheck disable=SC2016 # apt expands it
 	apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' \
 		"Codename: $VERSION_CODENAME" 'Component: main' 'Label: Debian' 2>/dev/null | head -n 1
 }
@@ -65,7 +67,7 @@ make_chroot() {
 	rm -rf --one-file-system "$chroot".new
 	head -n 1 "$cache/sources.list" >"$cache/trixie.list"
 	mmdebstrap --variant=minbase \
-		--include="$(echo $toolchain_packages | tr ' ' ',')" \
+		--include="$(echo "$toolchain_packages" | tr '\n ' ,,)" \
 		trixie "$chroot.new" "$cache/trixie.list"
 	mv "$chroot.new" "$chroot"
 }

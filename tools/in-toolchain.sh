@@ -7,6 +7,7 @@
 set -eu
 
 here=$(dirname "$0")
+# shellcheck source-path=SCRIPTDIR source=toolchain.sh
 . "$here/toolchain.sh"
 
 if [ $# -eq 0 ]; then

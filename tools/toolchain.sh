@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-# shellcheck shell=sh disable=SC2034 # sourced: the variables are for the scripts beside this one
+# shellcheck shell=sh disable=SC2034,SC2154 # sourced: its variables are for, and `here` from, the others
 #
 # Where things are. Sourced, with `here` set to this directory, by bootstrap.sh,
 # in-toolchain.sh and cargo.sh, so that the three agree.

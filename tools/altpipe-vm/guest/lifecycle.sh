@@ -43,10 +43,10 @@ reloads() {
 	i=0
 	while [ $i -lt "$count" ]; do
 		i=$((i + 1))
-		load && unload && nothing_left || {
+		if ! { load && unload && nothing_left; }; then
 			echo "# broken at reload $i"
 			return 1
-		}
+		fi
 	done
 }
 

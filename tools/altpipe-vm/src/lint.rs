@@ -13,6 +13,11 @@ use crate::kernel::Kernel;
 use crate::step::quietly;
 use crate::tally::Tally;
 
+const CLIPPY_OF_THE_MODULE: &str = "\
+rsync -aR --delete --exclude-from=.gitignore Kbuild rust tools/check-kdir.sh \"$1\"
+make -C \"$2\" M=\"$1\" CLIPPY=1 W=e modules
+";
+
 /// One lint: a command that must succeed.
 pub struct Lint {
     pub name: &'static str,
@@ -70,15 +75,20 @@ pub fn all(kernel: &Kernel, checkout: &Checkout) -> Result<Vec<Lint>> {
         command
     });
 
-    let tools = |arguments: &[&str]| {
-        let mut command = checkout.in_toolchain("cargo");
+    // Not through `cargo fmt`: cargo would look into its home for such commands
+    // first, where rustup puts its own.
+    let tools = |program: &str, arguments: &[&str]| {
+        let mut command = checkout.in_toolchain(program);
         command
             .args(arguments)
             .current_dir(checkout.path("tools"))
             .env("CARGO_TARGET_DIR", out.join("tools"));
         command
     };
-    add("rustfmt of the tools", tools(&["fmt", "--all", "--check"]));
+    add(
+        "rustfmt of the tools",
+        tools("cargo-fmt", &["--all", "--check"]),
+    );
 
     let mut command = checkout.in_toolchain("shellcheck");
     command.arg("--external-sources");
@@ -124,27 +134,27 @@ pub fn all(kernel: &Kernel, checkout: &Checkout) -> Result<Vec<Lint>> {
     command.arg("validate");
     add("ABI files", command);
 
-    // Built outside the tree, so that the module that is there stays.
-    let mut command = checkout.in_toolchain("make");
+    // In a copy, so that the module that is there stays.
+    let mut command = checkout.in_toolchain("sh");
     command
-        .arg("-C")
-        .arg(kernel.kdir())
-        .arg(format!("M={}", top.display()));
-    command
-        .arg(format!("MO={}", out.join("module").display()))
-        .args(["CLIPPY=1", "W=e", "modules"]);
+        .args(["-euc", CLIPPY_OF_THE_MODULE, "sh"])
+        .arg(out.join("module"))
+        .arg(kernel.kdir());
     add("clippy of the module", command);
 
     add(
         "clippy of the tools",
-        tools(&[
-            "clippy",
-            "--workspace",
-            "--all-targets",
-            "--",
-            "-D",
-            "warnings",
-        ]),
+        tools(
+            "cargo-clippy",
+            &[
+                "clippy",
+                "--workspace",
+                "--all-targets",
+                "--",
+                "-D",
+                "warnings",
+            ],
+        ),
     );
 
     for lint in &mut lints {

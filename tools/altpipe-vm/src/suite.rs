@@ -67,9 +67,6 @@ impl Suite<'_> {
     }
 
     fn conclude(&self) -> u8 {
-        for failure in &self.total.failures {
-            println!("failed: {failure}");
-        }
         println!("{}", self.total);
         match self.interrupt.signal() {
             Some(signal) => exit::interrupted(signal),
@@ -89,14 +86,7 @@ impl Suite<'_> {
         for failure in &tally.failures {
             println!("         failed: {failure}");
         }
-        self.total += Tally {
-            failures: tally
-                .failures
-                .iter()
-                .map(|failure| format!("{name}: {failure}"))
-                .collect(),
-            ..tally
-        };
+        self.total += tally;
     }
 
     fn host(&self) -> Result<Tally> {
