@@ -15,7 +15,7 @@ macro_rules! knobs {
         $(#[doc = $doc:literal])+
         $name:ident: $kind:ident($($spec:tt)+),
     )+) => {
-        $(knob_kind! { @define $kind($($spec)+) })+
+        $(knob_kind! { @define $name $kind($($spec)+) })+
 
         /// The settings of all knobs of one pipe.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,21 +56,21 @@ macro_rules! knob_kind {
     (@type switch($default:expr)) => { bool };
     (@default switch($default:expr)) => { $default };
     (@values switch($default:expr)) => { Values::Switch };
-    (@define switch($default:expr)) => {};
+    (@define $name:ident switch($default:expr)) => {};
 
     (@type number($min:literal..=$max:literal, $default:expr)) => { u32 };
     (@default number($min:literal..=$max:literal, $default:expr)) => { $default };
     (@values number($min:literal..=$max:literal, $default:expr)) => {
         Values::Number { min: $min, max: $max }
     };
-    (@define number($min:literal..=$max:literal, $default:expr)) => {};
+    (@define $name:ident number($min:literal..=$max:literal, $default:expr)) => {};
 
     (@type power_of_two($min:literal..=$max:literal, $default:expr)) => { u32 };
     (@default power_of_two($min:literal..=$max:literal, $default:expr)) => { $default };
     (@values power_of_two($min:literal..=$max:literal, $default:expr)) => {
         Values::PowerOfTwo { min: $min, max: $max }
     };
-    (@define power_of_two($min:literal..=$max:literal, $default:expr)) => {};
+    (@define $name:ident power_of_two($min:literal..=$max:literal, $default:expr)) => {};
 
     (@type choice($enum:ident { $($variants:tt)+ })) => { $enum };
     (@default choice($enum:ident {
@@ -79,10 +79,10 @@ macro_rules! knob_kind {
         $enum::$first
     };
     (@values choice($enum:ident { $($variants:tt)+ })) => { Values::Choice($enum::CHOICES) };
-    (@define choice($enum:ident {
+    (@define $name:ident choice($enum:ident {
         $($(#[doc = $doc:literal])+ $variant:ident = $word:literal,)+
     })) => {
-        #[doc = concat!("The values of a knob whose default is `", stringify!($enum), "`'s first.")]
+        #[doc = concat!("What the knob `", stringify!($name), "` can be set to.")]
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum $enum {
             $($(#[doc = $doc])+ $variant,)+
