@@ -97,7 +97,9 @@ pub fn all(kernel: &Kernel, checkout: &Checkout) -> Result<Vec<Lint>> {
         .arg(checkout.path(".ci/run"));
     add("shellcheck", command);
 
+    // It leaves a cache of names in its working directory.
     let mut command = checkout.in_toolchain("perl");
+    command.current_dir(&out);
     command.arg(source.join("scripts/checkpatch.pl"));
     command.args([
         "--no-tree",

@@ -15,7 +15,8 @@ use crate::checkout::Checkout;
 use crate::interrupt::Interrupt;
 use crate::kernel::Kernel;
 use crate::lint;
-use crate::run::{self, Wish};
+use crate::machine::Machine;
+use crate::run::{self, Outcome, Wish};
 use crate::step::quietly;
 use crate::tally::Tally;
 use crate::{exit, ktap, libtest};
@@ -43,6 +44,8 @@ impl Suite<'_> {
         }
         self.part("tests on the host", Self::host);
         self.part("the module builds", Self::module);
+        self.part("the runner itself", Self::runner);
+        self.part("samples in the machine", Self::samples);
         self.part("selftests in the machine", |suite| {
             suite.in_machine(true, vec![], &["altpipe-selftests"])
         });
@@ -114,8 +117,51 @@ impl Suite<'_> {
         Ok(Tally::pass())
     }
 
-    /// A program that speaks KTAP, in a machine with two processors.
+    /// Can a real machine's failures be told apart at all? A runner that could not
+    /// would let everything below pass.
+    fn runner(&self) -> Result<Tally> {
+        let mut tally = Tally::default();
+        for (script, status) in [
+            ("test $(id -u nobody) = 65534 && exit 7", 7),
+            ("echo c >/proc/sysrq-trigger; sleep 60", exit::KERNEL_REPORT),
+            ("reboot -f; sleep 60", exit::VANISHED),
+        ] {
+            let machine = self.machine(false, vec![], &["sh", "-c", script])?;
+            let scratch = tempfile::tempdir()?;
+            let end = machine.run(scratch.path(), self.interrupt, io::sink(), io::sink())?;
+            let outcome = Outcome::conclude(end, None)?;
+            tally += if outcome.status == status {
+                Tally::pass()
+            } else {
+                Tally::fail(format!("{script}: {outcome} where {status} was to come"))
+            };
+        }
+        Ok(tally)
+    }
+
+    fn samples(&self) -> Result<Tally> {
+        let samples = self.checkout.path("samples");
+        let log = self.checkout.path("tools/target/samples.log");
+        let mut make = self.checkout.in_toolchain("make");
+        quietly(make.current_dir(&samples), &log)?;
+        let files = ["own-pipe", "with-knobs.sh", "check.sh"].map(|name| samples.join(name));
+        self.in_machine(true, files.to_vec(), &["sh", "/in/check.sh"])
+    }
+
+    /// A program that speaks KTAP.
     fn in_machine(&self, module: bool, files: Vec<PathBuf>, command: &[&str]) -> Result<Tally> {
+        let machine = self.machine(module, files, command)?;
+        let transcript = Transcript::default();
+        let outcome = run::run(&machine, None, self.interrupt, transcript.clone())?;
+        let mut tally = ktap::count(&transcript.text());
+        if outcome.fault.is_some() || (outcome.status != 0 && tally.failures.is_empty()) {
+            tally.failures.push(outcome.to_string());
+        }
+        Ok(tally)
+    }
+
+    /// A machine with two processors, for true concurrency.
+    fn machine(&self, module: bool, files: Vec<PathBuf>, command: &[&str]) -> Result<Machine> {
         let wish = Wish {
             icount: false,
             processors: 2,
@@ -127,13 +173,7 @@ impl Suite<'_> {
         };
         let mut machine = wish.machine(self.cache, self.checkout, self.kernel, self.interrupt)?;
         machine.guest.command = Some(command.iter().map(|word| (*word).to_owned()).collect());
-        let transcript = Transcript::default();
-        let outcome = run::run(&machine, None, self.interrupt, transcript.clone())?;
-        let mut tally = ktap::count(&transcript.text());
-        if outcome.fault.is_some() || (outcome.status != 0 && tally.failures.is_empty()) {
-            tally.failures.push(outcome.to_string());
-        }
-        Ok(tally)
+        Ok(machine)
     }
 }
 
