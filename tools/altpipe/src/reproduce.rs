@@ -1,0 +1,418 @@
+// SPDX-License-Identifier: GPL-2.0
+//! `altpipe reproduce`: regressions that were reported, run again by turning the knob that stands for the commit.
+//!
+//! A study says what was reported, which pairs of configs stand for the commit and its parent, and what must be
+//! seen for the report to count as reproduced. Each is a file and a row in [`ALL`].
+
+mod fidelity;
+mod frozen_fs;
+mod inode_diet;
+mod tail_spinlock;
+
+use std::io::{self, Write};
+
+use anyhow::{Result, bail};
+use comfy_table::{Table, presets};
+
+use crate::bench::{self, Method, Question};
+use crate::device::Device;
+use crate::document::{Comparison, Document};
+use crate::export::percent;
+use crate::summary::Change;
+use crate::variant::Variant;
+use crate::workload;
+
+/// The studies, in the order of `all`.
+pub const ALL: [&Study; 4] = [
+    &fidelity::STUDY,
+    &inode_diet::STUDY,
+    &frozen_fs::STUDY,
+    &tail_spinlock::STUDY,
+];
+
+/// A report and what to hold against it.
+pub struct Study {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// Year, commit and subject.
+    pub title: &'static str,
+    /// What was reported, a line each.
+    pub reported: &'static [&'static str],
+    /// What stands for the commit and its parent, the one that decides first.
+    pub pairs: &'static [Pair],
+    /// What it means if every claim of the first pair holds, if one is refuted, and otherwise.
+    pub verdicts: Verdicts,
+}
+
+/// The study's sentence for each outcome, after its name.
+pub struct Verdicts {
+    pub held: &'static str,
+    pub refuted: &'static str,
+}
+
+/// Two configs of one study.
+pub struct Pair {
+    /// What the pair stands for.
+    pub what: &'static str,
+    /// The parent commit.
+    pub base: &'static str,
+    /// The commit.
+    pub changed: &'static str,
+    /// Where it shows.
+    pub workloads: &'static [&'static str],
+    /// What is expected there.
+    pub claims: &'static [Claim],
+    /// Whether this pair decides the study's verdict.
+    pub decides: bool,
+    /// Whether its figures need two CPUs.
+    pub two_cpus: bool,
+}
+
+/// A statistic and where its ratio should be.
+pub struct Claim {
+    /// The workload.
+    pub workload: &'static str,
+    /// The statistic's full name.
+    pub metric: &'static str,
+    /// What was reported or seen before, in words.
+    pub then: &'static str,
+    /// Where the ratio of changed to base should be.
+    pub range: Range,
+}
+
+/// A range of ratios.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Range {
+    /// Any rise that is a difference.
+    Rise,
+    /// At least this.
+    AtLeast(f64),
+    /// Between these.
+    Within(f64, f64),
+}
+
+/// What became of a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Held,
+    Refuted,
+    Unresolved,
+}
+
+impl Range {
+    /// The whole interval decides, not the median: it must be inside for yes and outside for no. A rise is refuted
+    /// once any that the interval allows is below the noise floor.
+    pub fn judge(self, change: &Change, floor: f64) -> Outcome {
+        let Some((low, high)) = change.interval else {
+            return Outcome::Unresolved;
+        };
+        let (held, refuted) = match self {
+            Self::Rise => (change.different && change.ratio > 1.0, high < 1.0 + floor),
+            Self::AtLeast(least) => (low >= least, high < least),
+            Self::Within(least, most) => (low >= least && high <= most, high < least || low > most),
+        };
+        match (held, refuted) {
+            (true, _) => Outcome::Held,
+            (_, true) => Outcome::Refuted,
+            _ => Outcome::Unresolved,
+        }
+    }
+
+    fn words(self) -> String {
+        match self {
+            Self::Rise => "more".into(),
+            Self::AtLeast(least) => format!("{least} times or more"),
+            Self::Within(least, most) => format!("{least} to {most} times"),
+        }
+    }
+}
+
+/// The study of a name.
+pub fn find(name: &str) -> Option<&'static Study> {
+    ALL.into_iter().find(|study| study.name == name)
+}
+
+/// Measures one study, or all.
+pub fn measure(
+    name: &str,
+    method: &Method,
+    readers: u32,
+    device: Option<&Device>,
+) -> Result<Vec<Document>> {
+    let mut documents = Vec::new();
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    for study in ALL
+        .into_iter()
+        .filter(|study| name == "all" || study.name == name)
+    {
+        let question = study.question(readers, cpus)?;
+        if question.workloads.is_empty() {
+            let reason = format!("{} needs two CPUs, and this machine has one", study.name);
+            if name != "all" {
+                bail!("{reason}: boot with two (altpipe-vm run --smp 2)");
+            }
+            eprintln!("altpipe: {reason}; left out");
+            continue;
+        }
+        let document = bench::measure(&question, method, device)?;
+        let complete = document.boots.iter().all(|boot| boot.complete);
+        documents.push(document);
+        if !complete {
+            break;
+        }
+    }
+    Ok(documents)
+}
+
+impl Study {
+    /// What to measure on a machine of so many CPUs.
+    fn question(&self, readers: u32, cpus: usize) -> Result<Question> {
+        let possible = |pair: &&Pair| cpus > 1 || !pair.two_cpus;
+        let mut names: Vec<&str> = Vec::new();
+        let mut comparisons = Vec::new();
+        for pair in self.pairs.iter().filter(possible) {
+            for name in pair.workloads {
+                if !names.contains(name) {
+                    names.push(name);
+                }
+            }
+            comparisons.push(pair.comparison());
+        }
+        Ok(Question {
+            study: Some(self.name),
+            workloads: workload::resolve(&names, readers)?,
+            comparisons,
+            pinned: true,
+        })
+    }
+
+    /// Writes the report's figures beside ours, and what follows.
+    pub fn conclude(&self, document: &Document, out: &mut dyn Write) -> io::Result<()> {
+        writeln!(out, "reported:")?;
+        for line in self.reported {
+            writeln!(out, "  {line}")?;
+        }
+        writeln!(out)?;
+        let mut deciding = Vec::new();
+        for pair in self.pairs {
+            writeln!(
+                out,
+                "{}: {} against {}",
+                pair.what,
+                Variant::of(pair.changed),
+                Variant::of(pair.base)
+            )?;
+            if !document.comparisons.contains(&pair.comparison()) {
+                writeln!(
+                    out,
+                    "  left out: it needs two CPUs, and this machine has one\n"
+                )?;
+                if pair.decides {
+                    deciding.push(Outcome::Unresolved);
+                }
+                continue;
+            }
+            let mut table = Table::new();
+            table.load_preset(presets::NOTHING);
+            table.set_header([
+                "  statistic",
+                "then",
+                "wanted",
+                "now",
+                "95% interval",
+                "verdict",
+            ]);
+            for claim in pair.claims {
+                let outcome = claim.add_row(pair, document, &mut table);
+                if pair.decides {
+                    deciding.push(outcome);
+                }
+            }
+            for line in table.lines() {
+                writeln!(out, "{}", line.trim_end())?;
+            }
+            writeln!(out)?;
+        }
+        writeln!(out, "{}: {}", self.name, self.verdict(&deciding))
+    }
+
+    fn verdict(&self, outcomes: &[Outcome]) -> String {
+        if outcomes.iter().all(|outcome| *outcome == Outcome::Held) {
+            self.verdicts.held.to_owned()
+        } else if outcomes.contains(&Outcome::Refuted) {
+            self.verdicts.refuted.to_owned()
+        } else {
+            "below resolution: some interval leaves it open; measure more boots or rounds".into()
+        }
+    }
+}
+
+impl Pair {
+    fn comparison(&self) -> Comparison {
+        Comparison {
+            base: Variant::of(self.base),
+            changed: Variant::of(self.changed),
+            workloads: self
+                .workloads
+                .iter()
+                .map(|name| (*name).to_owned())
+                .collect(),
+        }
+    }
+}
+
+impl Claim {
+    fn add_row(&self, pair: &Pair, document: &Document, table: &mut Table) -> Outcome {
+        let (base, changed) = (Variant::of(pair.base), Variant::of(pair.changed));
+        let row = document
+            .summary
+            .find(self.workload, &base, &changed, self.metric);
+        let name = if self.metric.starts_with(self.workload) {
+            format!("  {}", self.metric)
+        } else {
+            format!("  {}: {}", self.workload, self.metric)
+        };
+        let Some(change) = row.and_then(|row| row.change) else {
+            table.add_row([
+                name.as_str(),
+                self.then,
+                &self.range.words(),
+                "n/a",
+                "",
+                "no figure",
+            ]);
+            return Outcome::Unresolved;
+        };
+        let outcome = self.range.judge(&change, document.noise_floor);
+        let verdict = match outcome {
+            Outcome::Held => "yes".to_owned(),
+            Outcome::Refuted => "no".to_owned(),
+            Outcome::Unresolved => match change.resolution {
+                Some(resolution) => format!("resolution {:.1}%", 100.0 * resolution),
+                None => "one pair only".to_owned(),
+            },
+        };
+        let figure = |ratio: f64| {
+            if ratio < 2.0 {
+                percent(ratio)
+            } else {
+                format!("{ratio:.2} times")
+            }
+        };
+        let interval = change.interval.map_or(String::new(), |(low, high)| {
+            format!("{} to {}", figure(low), figure(high))
+        });
+        table.add_row([
+            name,
+            self.then.into(),
+            self.range.words(),
+            figure(change.ratio),
+            interval,
+            verdict,
+        ]);
+        outcome
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn change(low: f64, ratio: f64, high: f64) -> Change {
+        let different = low > 1.01 || high < 0.99;
+        Change {
+            ratio,
+            interval: Some((low, high)),
+            pairs: 9,
+            boots: 5,
+            different,
+            resolution: Some(0.01),
+        }
+    }
+
+    #[test]
+    fn the_whole_interval_decides() {
+        let judge = |range: Range, low, high| {
+            range.judge(&change(low, f64::midpoint(low, high), high), 0.01)
+        };
+        assert_eq!(judge(Range::Rise, 1.03, 1.05), Outcome::Held);
+        assert_eq!(judge(Range::Rise, 0.98, 1.05), Outcome::Unresolved);
+        assert_eq!(judge(Range::Rise, 0.98, 1.005), Outcome::Refuted);
+        assert_eq!(judge(Range::AtLeast(20.0), 30.0, 70.0), Outcome::Held);
+        assert_eq!(judge(Range::AtLeast(20.0), 19.0, 70.0), Outcome::Unresolved);
+        assert_eq!(judge(Range::AtLeast(20.0), 1.0, 19.0), Outcome::Refuted);
+        assert_eq!(judge(Range::Within(0.97, 1.03), 0.98, 1.02), Outcome::Held);
+        assert_eq!(
+            judge(Range::Within(0.97, 1.03), 0.98, 1.04),
+            Outcome::Unresolved
+        );
+        assert_eq!(
+            judge(Range::Within(0.97, 1.03), 1.04, 1.05),
+            Outcome::Refuted
+        );
+    }
+
+    #[test]
+    fn one_pair_leaves_everything_open() {
+        let one = Change {
+            interval: None,
+            resolution: None,
+            ..change(2.0, 2.0, 2.0)
+        };
+        assert_eq!(Range::Rise.judge(&one, 0.01), Outcome::Unresolved);
+    }
+
+    #[test]
+    fn the_verdict_needs_every_claim() {
+        use Outcome::{Held, Refuted, Unresolved};
+        let study = find("frozen-fs").unwrap();
+        assert_eq!(study.verdict(&[Held, Held]), study.verdicts.held);
+        assert_eq!(
+            study.verdict(&[Held, Refuted, Unresolved]),
+            study.verdicts.refuted
+        );
+        assert!(
+            study
+                .verdict(&[Held, Unresolved])
+                .starts_with("below resolution")
+        );
+    }
+
+    #[test]
+    fn every_claim_is_measured_by_its_pair() {
+        for study in ALL {
+            assert!(
+                study.pairs.iter().any(|pair| pair.decides),
+                "{}",
+                study.name
+            );
+            let question = study.question(64, 2).unwrap();
+            for pair in study.pairs {
+                assert!(question.comparisons.contains(&pair.comparison()));
+                for claim in pair.claims {
+                    assert!(pair.workloads.contains(&claim.workload), "{}", claim.metric);
+                    let own = claim.metric.split('.').next().unwrap();
+                    assert!(
+                        own == claim.workload || ["time", "altpipe", "vmstat"].contains(&own),
+                        "{}",
+                        claim.metric
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_needs_two_cpus_is_left_out_on_one() {
+        let question = find("inode-diet").unwrap().question(64, 1).unwrap();
+        assert!(question.comparisons.is_empty() && question.workloads.is_empty());
+        let racing = |cpus| {
+            let question = find("tail-spinlock").unwrap().question(64, cpus).unwrap();
+            question
+                .workloads
+                .iter()
+                .any(|workload| workload.name == "herd-racing")
+        };
+        assert!(racing(2) && !racing(1));
+    }
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: GPL-2.0
+//! A program that prints lines into one that reads lines, both through the C library's stdio.
+//!
+//! stdio takes the size of its buffers from fstat's `st_blksize`, and that is the point: nothing here sets, asks for
+//! or imitates a buffer size. What the pipe says is what the C library does with it.
+
+use std::ffi::CStr;
+use std::io;
+use std::os::fd::AsRawFd;
+
+use anyhow::Result;
+use nix::errno::Errno;
+
+use super::Load;
+use crate::sample::Measurement;
+use crate::team::{End, Ground, Team};
+
+/// A line as a compiler or a log might print it: 64 bytes with its end.
+const LINE: &CStr = c"The quick brown fox jumps over 13 lazy dogs, then takes a rest.\n";
+
+/// Lines from one program to another.
+pub struct Stdio;
+
+impl Load for Stdio {
+    fn unit(&self) -> &'static str {
+        "line"
+    }
+
+    fn ops(&self) -> u64 {
+        40000
+    }
+
+    fn run(&self, ground: Ground<'_>, ops: u64) -> Result<Measurement> {
+        let mut team = Team::new(ground, 2)?;
+        let (reader, writer) = team.pipe()?;
+        team.task(&[writer], |clock| {
+            let stream = Stream::open(writer, c"w")?;
+            clock.start()?;
+            for _ in 0..ops {
+                stream.print(LINE)?;
+            }
+            stream.close()?;
+            clock.stop()
+        })?;
+        team.task(&[reader], |clock| {
+            let stream = Stream::open(reader, c"r")?;
+            let mut line = [0; 256];
+            clock.start()?;
+            let mut lines = 0;
+            while stream.line(&mut line)? {
+                lines += 1;
+            }
+            clock.stop()?;
+            if lines == ops {
+                Ok(())
+            } else {
+                Err(Errno::ENODATA.into())
+            }
+        })?;
+        team.finish(ops, ops * LINE.count_bytes() as u64)
+    }
+}
+
+/// A C stream.
+///
+/// # Invariants
+///
+/// The pointer is what fdopen gave, and the stream has not been closed.
+struct Stream(*mut libc::FILE);
+
+impl Stream {
+    fn open(end: End, mode: &CStr) -> io::Result<Self> {
+        // SAFETY: the mode is a C string. fdopen checks the descriptor.
+        let stream = unsafe { libc::fdopen(end.as_raw_fd(), mode.as_ptr()) };
+        if stream.is_null() {
+            return Err(io::Error::last_os_error());
+        }
+        // INVARIANT: just opened.
+        Ok(Self(stream))
+    }
+
+    fn print(&self, text: &CStr) -> io::Result<()> {
+        // SAFETY: by the invariant the stream is open; the text is a C string.
+        if unsafe { libc::fputs(text.as_ptr(), self.0) } < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(())
+    }
+
+    /// Reads one line; false at the end of the file.
+    fn line(&self, buffer: &mut [libc::c_char; 256]) -> io::Result<bool> {
+        // SAFETY: by the invariant the stream is open; the buffer is as long as we say.
+        if !unsafe { libc::fgets(buffer.as_mut_ptr(), buffer.len() as libc::c_int, self.0) }
+            .is_null()
+        {
+            return Ok(true);
+        }
+        // SAFETY: by the invariant the stream is open.
+        if unsafe { libc::ferror(self.0) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(false)
+    }
+
+    /// Writes out what is buffered and closes; the reader sees the end of the file then.
+    fn close(self) -> io::Result<()> {
+        // SAFETY: by the invariant the stream is open, and `self` is gone after this.
+        if unsafe { libc::fclose(self.0) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(())
+    }
+}
