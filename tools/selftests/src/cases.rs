@@ -14,6 +14,8 @@ mod foreign;
 mod herd;
 mod inode;
 mod nonblock;
+mod notices;
+mod packets;
 mod pointers;
 mod poll;
 mod processes;
@@ -29,11 +31,13 @@ pub const AREAS: &[Area] = &[
     streams::AREA,
     atomicity::AREA,
     nonblock::AREA,
+    packets::AREA,
     pointers::AREA,
     poll::AREA,
     epoll::AREA,
     eof::AREA,
     signals::AREA,
+    notices::AREA,
     herd::AREA,
     inode::AREA,
     processes::AREA,

@@ -5,8 +5,9 @@
 
 use std::thread::scope;
 
+use altpipe_core::Config;
 use altpipe_core::config::{TailUpdate, WakeReader, WakeWriter};
-use altpipe_uapi::get_stats;
+use altpipe_uapi::{Flags, get_stats};
 use rustix::event::PollFlags;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 
@@ -34,6 +35,10 @@ pub const AREA: Area = Area {
         Case::altpipe(
             "an ordinary poll does not make every later write wake readers, unless the rule says polled",
             poll_users,
+        ),
+        Case::altpipe(
+            "a wake-up for readers reaches sleeping writers on a common queue, and only there",
+            common_queue,
         ),
     ],
 };
@@ -141,4 +146,51 @@ fn poll_users(subject: &Subject) {
         WakeReader::WasEmptyOrPolled | WakeReader::EveryWrite | WakeReader::EveryChunk => 10,
     };
     assert_eq!(reader_notifies(&pipe) - before, expected);
+}
+
+// The pipe is full, but its last page takes ten bytes more: a write goes through while larger ones sleep for room.
+fn common_queue(subject: &Subject) {
+    const WRITERS: u64 = 4;
+    let config = Config {
+        wake_reader: WakeReader::EveryWrite,
+        ..subject.config()
+    };
+    let (read, write_end) = subject
+        .control()
+        .create(Flags::CLOEXEC, &config.to_string())
+        .unwrap();
+    let pipe = Pipe {
+        read,
+        write: write_end,
+    };
+    write(&pipe.write, &[b'x'; CAPACITY - PAGE]).unwrap();
+    write(&pipe.write, &[b'x'; 100]).unwrap();
+    scope(|s| {
+        let large = || write(&pipe.write, &[b'x'; PAGE]);
+        let writers: Vec<_> = (0..WRITERS)
+            .map(|_| Task::asleep_in(s, Call::Write, &pipe.write, large))
+            .collect();
+        let before: Vec<_> = writers
+            .iter()
+            .map(|writer| writer.watched().sleeps())
+            .collect();
+        assert_eq!(write(&pipe.write, b"ten bytes."), Ok(10));
+        for (writer, before) in writers.iter().zip(before) {
+            while !config.split_wait && writer.watched().sleeps() == before {
+                std::thread::yield_now();
+            }
+            writer.watched().until_asleep(Call::Write, &pipe.write);
+        }
+        // Room for all of them at once, so this wake-up is wasted on none.
+        read_exact(&pipe.read, CAPACITY);
+        for writer in writers {
+            assert_eq!(writer.join(), Ok(PAGE));
+        }
+    });
+    let wasted = get_stats(&pipe.read).unwrap().wasted_wakes;
+    if config.split_wait {
+        assert_eq!(wasted, 0);
+    } else {
+        assert!(wasted >= WRITERS, "{wasted} wasted wake-ups");
+    }
 }
