@@ -5,6 +5,7 @@ use crate::case::Area;
 
 mod atomicity;
 mod config;
+mod controls;
 mod counters;
 mod data;
 mod device;
@@ -49,3 +50,6 @@ pub const AREAS: &[Area] = &[
     device::AREA,
     sysfs::AREA,
 ];
+
+/// The controls of the runner, which belong to no run of tests.
+pub const CONTROLS: &[Area] = &[controls::AREA];

@@ -84,14 +84,13 @@ pub fn isolate(timeout: Duration, body: impl FnOnce()) -> io::Result<Outcome> {
     if let Some(outcome) = outcome {
         return Ok(outcome);
     }
-    Ok(match status {
-        Some(status) if status.exit_status() == Some(0) => Outcome::Passed,
-        Some(status) => match status.terminating_signal() {
-            Some(signal) => Outcome::Failed(format!("killed by signal {signal}")),
-            None => Outcome::Failed(format!("exit status {:?}", status.exit_status())),
-        },
-        None => Outcome::Failed("no exit status".into()),
-    })
+    let ending = match status.map(|status| (status.exit_status(), status.terminating_signal())) {
+        Some((Some(0), _)) => return Ok(Outcome::Passed),
+        Some((Some(code), _)) => format!("exit status {code}"),
+        Some((None, Some(signal))) => format!("killed by signal {signal}"),
+        _ => "ended in no known way".into(),
+    };
+    Ok(Outcome::Failed(ending))
 }
 
 fn run(report_to: RawFd, body: impl FnOnce()) -> ! {

@@ -10,6 +10,7 @@ use std::time::Duration;
 use altpipe_uapi::{Control, DEVICE};
 use clap::{Parser, Subcommand};
 
+use crate::cases::{AREAS, CONTROLS};
 use crate::lifecycle::Lifecycle;
 use crate::module::Module;
 use crate::runner::Plan;
@@ -39,6 +40,10 @@ struct Cli {
     /// Run altpipe under this config instead of the list; may be given several times
     #[arg(long, value_name = "CONFIG")]
     config: Vec<String>,
+
+    /// Run instead the cases that must fail, on native pipes, to see that the runner notices
+    #[arg(long, conflicts_with_all = ["subject", "config"])]
+    controls: bool,
 
     /// Seconds after which a case counts as hung
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
@@ -96,7 +101,9 @@ impl Cli {
         } else {
             self.subjects()?
         };
+        let areas = if self.controls { CONTROLS } else { AREAS };
         let plan = Plan {
+            areas,
             subjects,
             filter: self.filter,
             timeout: Duration::from_secs(self.timeout),
@@ -116,7 +123,7 @@ impl Cli {
         let only_native = self.config.is_empty()
             && !self.subject.is_empty()
             && self.subject.iter().all(|text| text == "native");
-        if only_native {
+        if only_native || self.controls {
             return Ok(vec![Subject::Native]);
         }
         // A run that was to test altpipe and quietly tested the kernel alone would pass.

@@ -5,7 +5,6 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use crate::case::{Area, Case, Scope};
-use crate::cases::AREAS;
 use crate::child::isolate;
 use crate::knobs::Snapshot;
 use crate::ktap::Ktap;
@@ -13,6 +12,8 @@ use crate::subject::Subject;
 
 /// What to run.
 pub struct Plan {
+    /// The cases to choose from.
+    pub areas: &'static [Area],
     /// The subjects, in order.
     pub subjects: Vec<Subject>,
     /// Only cases whose full name contains this.
@@ -60,7 +61,8 @@ impl Plan {
     }
 
     fn cases(&self) -> impl Iterator<Item = (&'static Area, &'static Case)> + '_ {
-        let all = AREAS
+        let all = self
+            .areas
             .iter()
             .flat_map(|area| area.cases.iter().map(move |case| (area, case)));
         all.filter(|(area, case)| {
