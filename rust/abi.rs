@@ -10,6 +10,7 @@ pub(crate) mod file_operations;
 pub(crate) mod iov;
 pub(crate) mod miscdevice;
 pub(crate) mod pseudo_fs;
+pub(crate) mod quota;
 pub(crate) mod registry;
 pub(crate) mod sysfs;
 pub(crate) mod times;

@@ -13,6 +13,7 @@ mod device;
 mod engine;
 mod fs;
 mod knobs;
+mod limits;
 pub mod page;
 mod pipe;
 mod ring;

@@ -14,12 +14,14 @@
 
 mod grammar;
 mod knob;
+mod memory;
 #[macro_use]
 mod table;
 mod times;
 
 pub use grammar::{ParseError, Reason};
 pub use knob::{Choice, Knob, Values};
+pub use memory::PageRule;
 
 use crate::page::PAGE_SIZE;
 
@@ -87,6 +89,13 @@ knobs! {
         EveryChunk = "every_chunk",
     }),
 
+    /// Whether wake-ups that a read sends tell the scheduler that the sender is about to sleep. On
+    /// current kernels this steers the choice of the processor alone. Lost in 5.5-rc1.
+    sync_read: switch(true),
+
+    /// The same for wake-ups that a write sends.
+    sync_write: switch(true),
+
     /// Whether sleepers wait exclusively, so that one wake-up runs one of them and each that leaves
     /// hands over to the next, as since Linux 5.6. Otherwise one wake-up runs all. Without split_wait
     /// the value is kept and not acted upon.
@@ -94,4 +103,61 @@ knobs! {
 
     /// Whether readers and writers sleep on queues of their own, as since Linux 5.6, or on one.
     split_wait: switch(true),
+
+    /// Whether a read that has data goes on for more while writers sleep for room, as before Linux
+    /// 5.5. A nonblocking read never does.
+    read_merge: switch(false),
+
+    /// When a write makes a filled slot visible.
+    publish: choice(Publish {
+        /// After the data is in it, as before Linux 5.5 and since 6.15.
+        AfterCopy = "after_copy",
+        /// Before that, as Linux 5.5 to 6.14 did: a write from a bad address leaves an empty slot,
+        /// which poll takes for data and a read skips.
+        BeforeCopy = "before_copy",
+    }),
+
+    /// Whether a small write is appended to the page of the write before it.
+    merge: switch(true),
+
+    /// Where the pages of a write come from.
+    prealloc: choice(Prealloc {
+        /// From a pool of the pipe's, filled before the lock is taken, as since Linux 7.3.
+        Pool = "pool",
+        /// Allocated before the lock is taken for this write alone, as in Linux 7.2.
+        Burst = "burst",
+        /// Allocated under the lock, as before Linux 7.2.
+        Off = "off",
+    }),
+
+    /// How many pages a write allocates ahead at most, and how many the pool holds at most.
+    prealloc_max: number(0..=16, 8),
+
+    /// How many pages the pool keeps from one call to the next.
+    prealloc_keep: number(0..=16, 2),
+
+    /// How many pages are kept for reuse where prealloc is not pool: 1 before Linux 6.15, 2 since.
+    page_cache: number(0..=2, 2),
+
+    /// When SIGIO is sent to those who asked for it.
+    fasync: choice(FasyncRule {
+        /// At every read and write, as since Linux 5.14.
+        EveryIo = "every_io",
+        /// Where a wake-up is sent.
+        WithWake = "with_wake",
+    }),
+
+    /// Whether RWF_NOWAIT is honoured, and io_uring needs no worker, as since Linux 6.4. Acts when an
+    /// end is opened.
+    nowait: switch(true),
+
+    /// How many slots a new pipe gets whose user is over the soft quota. One slot dead-locked job
+    /// servers, hence two since Linux 5.14; there was no quota before 4.5.
+    min_def_buffers: number(1..=2, 2),
+
+    /// Size in bytes of a new pipe: a power of two of at least a page.
+    capacity: power_of_two(4096..=1073741824, DEFAULT_CAPACITY),
 }
+
+/// Sixteen pages, whatever their size, as since Linux 2.6.11.
+const DEFAULT_CAPACITY: u32 = 16 * PAGE_SIZE as u32;

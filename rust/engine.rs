@@ -15,6 +15,7 @@ use crate::{
         wait::{PollMask, PollTable},
     },
     config::Config,
+    limits::Limits,
     stats::Counters,
 };
 use kernel::{
@@ -26,8 +27,8 @@ use kernel::{
 
 /// A pipe's data path.
 pub(crate) trait Engine: Sized + Send + Sync + 'static {
-    /// Makes a pipe that behaves as `config` says.
-    fn new(config: &Config) -> impl PinInit<Self, Error>;
+    /// Makes a pipe that behaves as `config` says, on the current user's account.
+    fn new(config: Config, limits: Arc<Limits>) -> Result<impl PinInit<Self, Error>>;
     /// A file with these ends was opened.
     fn opened(&self, ends: Ends);
     /// A file with these ends was closed.
@@ -42,6 +43,10 @@ pub(crate) trait Engine: Sized + Send + Sync + 'static {
     fn fasync(&self, ends: Ends, call: &FasyncCall) -> Result<bool>;
     /// The number of bytes left to read.
     fn unread(&self) -> usize;
+    /// The number of bytes that fit if every write fills whole pages.
+    fn capacity(&self) -> usize;
+    /// Makes room for at least `bytes`; returns the new capacity.
+    fn set_capacity(&self, bytes: usize) -> Result<usize>;
     /// How the pipe behaves.
     fn config(&self) -> Config;
     /// What the pipe has counted so far.
@@ -92,6 +97,8 @@ impl<E: Engine> FileOperations for LivePipe<E> {
                 user::write(arg, &(self.unread() as c_int))?;
                 Ok(0)
             }
+            user::GET_SIZE => Ok(self.capacity() as isize),
+            user::SET_SIZE => Ok(self.set_capacity(arg)? as isize),
             user::GET_CONFIG => get_config(&**self, arg),
             user::GET_STATS => {
                 user::write_sized(arg, &self.counters().values())?;

@@ -10,6 +10,7 @@ use crate::{
     },
     config::Config,
     engine::{Engine, Pipes},
+    limits::Limits,
 };
 use kernel::{
     fs::File,
@@ -47,11 +48,12 @@ pub(crate) struct NewPipe {
 pub(crate) fn create<E: Engine>(
     mount: &Mount,
     pipes: &Arc<Pipes<E>>,
-    config: &Config,
+    limits: &Arc<Limits>,
+    config: Config,
     flags: u32,
 ) -> Result<NewPipe> {
-    let pipe = Live::new(pipes, E::new(config))?;
-    let (read, write) = mount.open_ends(pipe, config.block_size, flags)?;
+    let pipe = Live::new(pipes, E::new(config, limits.clone())?)?;
+    let (read, write) = mount.open_ends(pipe, config.block_size, config.nowait, flags)?;
 
     Ok(NewPipe { read, write })
 }

@@ -4,12 +4,19 @@
  * macro has no key for. A helper costs a call: whatever has an exported function, or is a plain
  * load or store, is done in Rust instead.
  */
+#include <linux/cred.h>
 #include <linux/fs.h>
 #include <linux/mm.h>
 #include <linux/module.h>
+#include <linux/sched/user.h>
 #include <linux/wait.h>
 
 #include "helpers.h"
+
+struct user_struct *altpipe_get_current_user(void)
+{
+	return get_current_user();
+}
 
 /*
  * An inode that counts as dirty from birth is never put on a write-back list. A pipe has nothing

@@ -11,8 +11,10 @@
 struct inode;
 struct page;
 struct super_block;
+struct user_struct;
 struct wait_queue_head;
 
+struct user_struct *altpipe_get_current_user(void);
 void altpipe_inode_assume_dirty(struct inode *inode);
 void altpipe_put_page(struct page *page);
 bool altpipe_sb_start_write_trylock(struct super_block *sb);

@@ -36,10 +36,13 @@ use crate::{
         fasync::{Band, FasyncList},
         file_operations::{Ends, FasyncCall, IoCall},
         iov::Page,
+        quota::Charge,
         wait::{PollMask, PollTable, WaitQueue},
     },
-    config::Config,
+    config::{Config, PageRule},
     engine::Engine,
+    limits::{self, Limits},
+    page::PAGE_SIZE,
     ring::{Published, Ring, Slot, Span},
     stats::Counters,
     sync::Word,
@@ -52,7 +55,7 @@ use kernel::{
     static_lock_class,
     sync::{
         lock::{mutex::MutexBackend, Guard},
-        Mutex,
+        Arc, Mutex,
     },
 };
 
@@ -63,10 +66,7 @@ mod sleep;
 mod write;
 
 use pool::Pool;
-use sleep::SleepCounters;
-
-/// The number of slots of a new pipe: 64 KiB on machines with pages of 4 KiB, as since 2.6.11.
-const DEFAULT_SLOTS: usize = 16;
+use sleep::{Queueing, SleepCounters};
 
 /// What the mutex protects.
 pub(crate) struct State {
@@ -74,8 +74,13 @@ pub(crate) struct State {
     pool: Pool,
     readers: u32,
     writers: u32,
+    /// Writers that sleep for room.
+    waiting_writers: u32,
     config: Config,
+    /// What `config` says of the pool.
+    page_rule: PageRule,
     counters: Counters,
+    charge: Charge,
 }
 
 /// The state with the mutex held.
@@ -87,8 +92,10 @@ struct View {
     span: Published,
     /// The numbers of readers and of writers.
     ends: Published,
-    /// The ring's limit, and the number of pages in the pool.
+    /// The ring's limit, and the number of writers that sleep for room.
     limits: Published,
+    /// The number of pages in the pool, and how many a write may have there ahead of the lock.
+    pages: Published,
     /// The bits of a [`Watched`](crate::ring::Watched); they are only ever set.
     watched: Word,
 }
@@ -104,6 +111,7 @@ pub(crate) struct Classic {
     wr_wait: WaitQueue,
     view: View,
     sleeps: SleepCounters,
+    limits: Arc<Limits>,
     rd_fasync: FasyncList,
     wr_fasync: FasyncList,
 }
@@ -114,65 +122,97 @@ impl Classic {
         self.view.ends.store(state.readers, state.writers);
     }
 
-    /// Publishes what may be done without the lock: how far the ring and the pool go.
-    #[inline]
+    /// Publishes what a writer waits for, and that he does.
     fn publish_limits(&self, state: &State) {
         self.view
             .limits
-            .store(state.ring.limit(), state.pool.count());
+            .store(state.ring.limit(), state.waiting_writers);
+    }
+
+    /// Publishes how many pages the pool has, and may have.
+    #[inline]
+    fn publish_pages(&self, state: &State) {
+        self.view
+            .pages
+            .store(state.pool.count(), state.page_rule.ahead);
+    }
+
+    /// How many pages a write of `len` bytes should allocate before it takes the lock.
+    #[inline]
+    fn pages_missing(&self, len: usize) -> u32 {
+        let (stock, ahead) = self.view.pages.load();
+
+        PageRule::missing(len, stock, ahead)
     }
 
     /// Drops the lock. Pages that the pool does not keep are freed after that.
     #[inline]
     fn unlock(&self, state: LockedState<'_>) {
-        if state.pool.has_excess() {
+        if state.pool.has_excess(state.page_rule) {
             return self.trim_and_unlock(state);
         }
-        self.publish_limits(&state);
+        self.publish_pages(&state);
     }
 
     #[inline(never)]
     fn trim_and_unlock(&self, mut state: LockedState<'_>) {
-        let excess = state.pool.take_excess();
+        let rule = state.page_rule;
+        let excess = state.pool.take_excess(rule);
 
-        self.publish_limits(&state);
+        self.publish_pages(&state);
         drop(state);
         drop(excess);
     }
 }
 
+/// Storage for a ring of `count` slots.
+fn vacant_slots(count: u32) -> Result<KVec<Slot<Page>>> {
+    let mut slots = KVec::with_capacity(count as usize, GFP_KERNEL_ACCOUNT | __GFP_NOWARN)?;
+
+    for _ in 0..count {
+        slots
+            .push_within_capacity(Slot::vacant())
+            .map_err(|_| ENOMEM)?;
+    }
+    Ok(slots)
+}
+
 impl Engine for Classic {
-    fn new(config: &Config) -> impl PinInit<Self, Error> {
-        let config = *config;
-
-        try_pin_init!(Self {
-            state <- {
-                let mut slots = KVec::with_capacity(DEFAULT_SLOTS, GFP_KERNEL_ACCOUNT)?;
-
-                for _ in 0..DEFAULT_SLOTS {
-                    slots.push_within_capacity(Slot::vacant()).map_err(|_| ENOMEM)?;
-                }
-                new_mutex!(State {
-                    ring: Ring::new(slots).ok_or(EINVAL)?,
-                    pool: Pool::new(),
-                    readers: 0,
-                    writers: 0,
-                    config,
-                    counters: Counters { pipes_created: Wrapping(1), ..Counters::default() },
-                }, "altpipe")
+    fn new(config: Config, limits: Arc<Limits>) -> Result<impl PinInit<Self, Error>> {
+        let mut charge = Charge::new()?;
+        let slots = limits.charge_new(&config, &mut charge)?;
+        let page_rule = PageRule::of(&config);
+        let state = State {
+            ring: Ring::new(vacant_slots(slots)?).ok_or(EINVAL)?,
+            pool: Pool::new(),
+            readers: 0,
+            writers: 0,
+            waiting_writers: 0,
+            config,
+            page_rule,
+            counters: Counters {
+                pipes_created: Wrapping(1),
+                ..Counters::default()
             },
+            charge,
+        };
+
+        Ok(try_pin_init!(Self {
+            state <- new_mutex!(state, "altpipe"),
             rd_wait <- WaitQueue::new(c"altpipe::rd_wait", static_lock_class!()),
             wr_wait <- WaitQueue::new(c"altpipe::wr_wait", static_lock_class!()),
             view: View {
                 span: Published::new(Span::START.head, Span::START.tail),
                 ends: Published::new(0, 0),
-                limits: Published::new(DEFAULT_SLOTS as u32, 0),
+                limits: Published::new(slots, 0),
+                pages: Published::new(0, page_rule.ahead),
                 watched: Word::new(0),
             },
             sleeps: SleepCounters::new(),
+            limits,
             rd_fasync: FasyncList::new(),
             wr_fasync: FasyncList::new(),
-        }? Error)
+        }? Error))
     }
 
     fn opened(&self, ends: Ends) {
@@ -200,7 +240,7 @@ impl Engine for Classic {
                     self.view.span.store_span(state.ring.advance_tail());
                     drop(page);
                 }
-                self.publish_limits(&state);
+                self.publish_pages(&state);
                 drop(state);
                 drop(pages);
             }
@@ -251,6 +291,36 @@ impl Engine for Classic {
 
     fn unread(&self) -> usize {
         self.state.lock().ring.bytes()
+    }
+
+    fn capacity(&self) -> usize {
+        (self.state.lock().ring.limit() as usize).saturating_mul(PAGE_SIZE)
+    }
+
+    fn set_capacity(&self, bytes: usize) -> Result<usize> {
+        let slots = limits::slots_for(bytes as u64)?;
+        let mut state = self.state.lock();
+        let before = state.charge.slots();
+
+        self.limits.charge_resized(slots, &mut state.charge)?;
+        let resized = vacant_slots(slots)
+            // Fewer slots than are in use.
+            .and_then(|fresh| state.ring.resize(fresh).map_err(|_| EBUSY));
+        match resized {
+            Ok(old) => {
+                let queueing = Queueing::from(&state.config);
+                self.publish_limits(&state);
+                drop(state);
+                drop(old);
+                // One is enough: who is woken alone hands over.
+                self.notify_writers(queueing, false);
+                Ok((slots as usize).saturating_mul(PAGE_SIZE))
+            }
+            Err(error) => {
+                state.charge.set(before);
+                Err(error)
+            }
+        }
     }
 
     fn config(&self) -> Config {

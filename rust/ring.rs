@@ -144,10 +144,15 @@ impl<P, S: DerefMut<Target = [Slot<P>]>> Ring<P, S> {
     }
 
     #[inline]
-    fn slot_mut(&mut self, index: u32) -> Option<&mut Slot<P>> {
-        let mask = self.slots.len().wrapping_sub(1);
+    fn slot_in(slots: &mut S, index: u32) -> Option<&mut Slot<P>> {
+        let mask = slots.len().wrapping_sub(1);
 
-        self.slots.get_mut(index as usize & mask)
+        slots.get_mut(index as usize & mask)
+    }
+
+    #[inline]
+    fn slot_mut(&mut self, index: u32) -> Option<&mut Slot<P>> {
+        Self::slot_in(&mut self.slots, index)
     }
 
     /// The oldest slot in use.
@@ -229,6 +234,38 @@ impl<P, S: DerefMut<Target = [Slot<P>]>> Ring<P, S> {
         };
         self.span.head = head.wrapping_add(1);
         Ok(self.span)
+    }
+
+    /// The page of the newest slot, for who fills it after [`Ring::push`] made it visible.
+    pub(crate) fn newest_page(&mut self) -> Option<&mut P> {
+        if self.span.is_empty() {
+            return None;
+        }
+        self.slot_mut(self.span.head.wrapping_sub(1))?.page.as_mut()
+    }
+
+    /// Moves everything into `slots` and gives the old storage back.
+    ///
+    /// The indices stay as they are. Where `slots` is no ring, or is too small for what is in use,
+    /// nothing changes and `slots` comes back as the error.
+    pub(crate) fn resize(&mut self, slots: S) -> Result<S, S> {
+        let limit = match u32::try_from(slots.len()) {
+            Ok(limit) if limit.is_power_of_two() && limit >= self.span.used() => limit,
+            _ => return Err(slots),
+        };
+        let mut old = core::mem::replace(&mut self.slots, slots);
+        let Span { head, tail } = self.span;
+        let mut index = tail;
+
+        // INVARIANT: Each slot of the span moves along, and the new ring has room for all.
+        while index != head {
+            if let (Some(from), Some(to)) = (Self::slot_in(&mut old, index), self.slot_mut(index)) {
+                core::mem::swap(from, to);
+            }
+            index = index.wrapping_add(1);
+        }
+        self.limit = limit;
+        Ok(old)
     }
 
     /// The number of bytes left to read.

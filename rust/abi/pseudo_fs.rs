@@ -206,11 +206,12 @@ impl<F: PseudoFs> Mount<F> {
     /// Makes the inode of `pipe` and opens both its ends: read, write.
     ///
     /// `flags` are O_NONBLOCK and O_DIRECT as for pipe2(2); `block_size` is a power of two and
-    /// becomes `st_blksize`.
+    /// becomes `st_blksize`; `nowait` says whether RWF_NOWAIT is honoured.
     pub(crate) fn open_ends<T: FileOperations>(
         &self,
         pipe: Arc<T>,
         block_size: u32,
+        nowait: bool,
         flags: u32,
     ) -> Result<(ARef<File>, ARef<File>)> {
         let table = TableOf::<T, F::Module>::TABLE;
@@ -259,7 +260,7 @@ impl<F: PseudoFs> Mount<F> {
         // SAFETY: A new file on an inode that `adopt` prepared. The VFS did not call `open`.
         unsafe { TableOf::<T, F::Module>::open(inode, writer) };
         // SAFETY: The file is open and its only reference is ours.
-        let writer = unsafe { Self::finish(writer) };
+        let writer = unsafe { Self::finish(writer, nowait) };
 
         // SAFETY: The path and the credentials are those of a file that we hold open.
         let reader = from_err_ptr(unsafe {
@@ -272,7 +273,7 @@ impl<F: PseudoFs> Mount<F> {
             )
         })?;
         // SAFETY: As for the writer; here the VFS did call `open`.
-        Ok((unsafe { Self::finish(reader) }, writer))
+        Ok((unsafe { Self::finish(reader, nowait) }, writer))
     }
 
     /// Gives a new file what the kernel gives an end of a pipe.
@@ -280,14 +281,17 @@ impl<F: PseudoFs> Mount<F> {
     /// # Safety
     ///
     /// The file must be open, new, and the caller's.
-    unsafe fn finish(file: *mut bindings::file) -> ARef<File> {
+    unsafe fn finish(file: *mut bindings::file, nowait: bool) -> ARef<File> {
         // SAFETY: By the safety requirement nobody else changes the mode.
         unsafe {
-            let mode = (*file).f_mode & !bindings::FMODE_FSNOTIFY_MASK;
+            let mut mode = (*file).f_mode & !bindings::FMODE_FSNOTIFY_MASK;
 
-            // A pipe honours IOCB_NOWAIT. Permission events make no sense on what has no name;
-            // inotify through /proc/self/fd does work on pipes, and stays.
-            (*file).f_mode = mode | bindings::FMODE_NOWAIT | bindings::FMODE_NONOTIFY_PERM;
+            if nowait {
+                mode |= bindings::FMODE_NOWAIT;
+            }
+            // Permission events make no sense on what has no name; inotify through /proc/self/fd
+            // does work on pipes, and stays.
+            (*file).f_mode = mode | bindings::FMODE_NONOTIFY_PERM;
         }
         // SAFETY: A file is never null, `File` has its layout, and the caller's reference goes
         // into the result. No task can be in fdget_pos: the file has no descriptor yet.

@@ -12,6 +12,7 @@ use crate::{
     engine::Pipes,
     fs::{self, FileSystem, Mount},
     knobs::{self, Configured, Defaults},
+    limits::{self, Limited, Limits},
     pipe::Classic,
     stats::{self, Baseline, Counted, Counters},
 };
@@ -33,6 +34,7 @@ const FILE_FLAGS: u32 = file::flags::O_NONBLOCK | file::flags::O_DIRECT;
 pub(crate) struct Control {
     fs: Arc<FileSystem>,
     pipes: Arc<Pipes<Classic>>,
+    limits: Arc<Limits>,
     #[pin]
     defaults: Defaults,
     #[pin]
@@ -45,6 +47,7 @@ impl Control {
         try_pin_init!(Self {
             fs,
             pipes: Arc::pin_init(Pipes::new(Counters::default()), GFP_KERNEL)?,
+            limits: Arc::new(Limits::new(), GFP_KERNEL)?,
             defaults <- Defaults::new(),
             baseline <- Baseline::new(),
         })
@@ -64,7 +67,15 @@ impl Control {
         let mut text = KVec::<u8>::from_elem(0, len, GFP_KERNEL)?;
         user::read_bytes(call.config, &mut text)?;
         let text = core::str::from_utf8(&text).map_err(|_| EINVAL)?;
-        Config::parse(text, &defaults).map_err(|_| EINVAL)
+        let config = Config::parse(text, &defaults).map_err(|_| EINVAL)?;
+
+        // A default that is too large is cut down, as the kernel does; an explicit wish is not
+        // quietly changed.
+        if config.capacity != defaults.capacity && !self.limits.allows_size(config.capacity.into())
+        {
+            return Err(EPERM);
+        }
+        Ok(config)
     }
 }
 
@@ -90,7 +101,8 @@ impl Session {
         let pipe = fs::create(
             &self.mount,
             &self.control.pipes,
-            &config,
+            &self.control.limits,
+            config,
             call.flags & FILE_FLAGS,
         )?;
 
@@ -135,6 +147,7 @@ impl MiscDevice for Control {
         const {
             &List::new([
                 knobs::Directory::<Self>::GROUP,
+                limits::Directory::<Self>::GROUP,
                 stats::Directory::<Self>::GROUP,
             ])
         },
@@ -148,6 +161,12 @@ impl Configured for Control {
 
     fn configure(&self, change: impl FnOnce(&mut Config) -> Result) -> Result {
         self.defaults.configure(change)
+    }
+}
+
+impl Limited for Control {
+    fn limits(&self) -> &Limits {
+        &self.limits
     }
 }
 

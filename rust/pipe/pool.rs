@@ -5,16 +5,10 @@
 //! A writer fills the pool before it takes the pipe's lock, and a reader returns spent pages to it,
 //! so a steady stream allocates nothing, and nothing under the lock.
 
-use crate::{abi::iov::Page, stats::Counters};
-
-/// The most pages a pool may hold.
-const ROOM: usize = 8;
-
-/// How many of them survive the end of a call.
-const KEEP: usize = 2;
+use crate::{abi::iov::Page, config::PageRule, stats::Counters};
 
 /// Pages on their way out of a pool.
-pub(super) type Pages = [Option<Page>; ROOM];
+pub(super) type Pages = [Option<Page>; PageRule::MOST];
 
 /// A stack of pages.
 ///
@@ -34,7 +28,7 @@ impl Pool {
     pub(super) const fn new() -> Self {
         // INVARIANT: No place holds a page.
         Self {
-            pages: [const { None }; ROOM],
+            pages: [const { None }; PageRule::MOST],
             count: 0,
             fresh: 0,
         }
@@ -44,12 +38,6 @@ impl Pool {
     #[inline]
     pub(super) fn count(&self) -> u32 {
         self.count as u32
-    }
-
-    /// How many pages a write of `len` bytes should find in the pool.
-    #[inline]
-    pub(super) fn wanted(len: usize) -> usize {
-        len.div_ceil(kernel::page::PAGE_SIZE).min(ROOM)
     }
 
     /// Takes a page for a slot, and counts where it came from.
@@ -78,8 +66,8 @@ impl Pool {
     }
 
     /// Allocates pages until there are `count` or no memory is left; may sleep.
-    pub(super) fn fill_to(&mut self, count: usize) {
-        while self.count < count {
+    pub(super) fn fill_to(&mut self, count: u32) {
+        while self.count() < count {
             // A write without memory goes as far as it can.
             let Some(page) = Page::alloc() else { break };
             if self.put(page).is_err() {
@@ -117,8 +105,8 @@ impl Pool {
 
     /// Puts a spent page in, or frees it if the pool is full or somebody else still has the page.
     #[inline]
-    pub(super) fn recycle(&mut self, page: Page) {
-        if page.is_sole() {
+    pub(super) fn recycle(&mut self, page: Page, rule: PageRule) {
+        if self.count() < rule.room && page.is_sole() {
             // What does not fit is freed.
             let _ = self.put(page);
         }
@@ -126,13 +114,13 @@ impl Pool {
 
     /// Whether the pool holds more than it keeps between calls.
     #[inline]
-    pub(super) fn has_excess(&self) -> bool {
-        self.count > KEEP
+    pub(super) fn has_excess(&self, rule: PageRule) -> bool {
+        self.count() > rule.keep
     }
 
     /// Takes out what is not kept between calls.
-    pub(super) fn take_excess(&mut self) -> Pages {
-        self.take_down_to(KEEP)
+    pub(super) fn take_excess(&mut self, rule: PageRule) -> Pages {
+        self.take_down_to(rule.keep)
     }
 
     /// Takes out everything.
@@ -140,11 +128,11 @@ impl Pool {
         self.take_down_to(0)
     }
 
-    fn take_down_to(&mut self, keep: usize) -> Pages {
-        let mut out = [const { None }; ROOM];
+    fn take_down_to(&mut self, keep: u32) -> Pages {
+        let mut out = [const { None }; PageRule::MOST];
 
         for place in &mut out {
-            if self.count <= keep {
+            if self.count() <= keep {
                 break;
             }
             *place = self.take();

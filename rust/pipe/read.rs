@@ -2,13 +2,13 @@
 
 //! Reading.
 
-use super::{sleep::Queueing, Classic, State};
+use super::{sleep::Queueing, Classic, LockedState, State};
 use crate::{
     abi::{fasync::Band, file_operations::IoCall, times, wait::PollMask},
-    config::TailUpdate,
+    config::{Config, FasyncRule, TailUpdate},
     ring::WriterWake,
 };
-use kernel::{iov::IovIterDest, prelude::*};
+use kernel::{current, iov::IovIterDest, prelude::*};
 
 impl Classic {
     /// Delivers what the ring holds; sleeps only where it holds nothing.
@@ -37,7 +37,8 @@ impl Classic {
                 }
                 done = done.wrapping_add(want);
 
-                let is_packet = slot.is_packet();
+                // A slot that was published before a failed copy is empty; it is no packet.
+                let is_packet = want != 0 && slot.is_packet();
                 if slot.taken(want) {
                     self.release_oldest(&mut state, &mut wake);
                 }
@@ -49,29 +50,43 @@ impl Classic {
                 }
             }
 
-            // The ring is empty. End of file or a short count need no more data.
-            if state.writers == 0 || done > 0 {
+            // The ring is empty.
+            if state.writers == 0 {
                 break None;
             }
-            if call.is_nonblocking() {
-                break Some(EAGAIN);
+            if done > 0 {
+                // A short count will do, but for the readers of old, which went on while a writer
+                // slept for room.
+                if !may_merge(&state, call) {
+                    break None;
+                }
+                state = self.sleep_for_more(state, &wake);
+            } else {
+                if call.is_nonblocking() {
+                    break Some(EAGAIN);
+                }
+                let queueing = Queueing::from(&state.config);
+                drop(state);
+                // Nothing was taken, so an interrupted reader owes nobody anything.
+                self.wait_readable(queueing)?;
+                state = self.state.lock();
             }
-
-            let queueing = Queueing::from(&state.config);
-            drop(state);
-            // Nothing was taken, so an interrupted reader owes nobody anything.
-            self.wait_readable(queueing)?;
             has_slept = true;
-            state = self.state.lock();
             wake = begin(&state);
         };
 
         let queueing = Queueing::from(&state.config);
-        let times = state.config.times;
+        let Config {
+            times,
+            fasync,
+            sync_read: sync,
+            ..
+        } = state.config;
         let notify_writers = wake.due();
         // We were woken alone; what we leave behind is for the next.
         let hand_over = has_slept && queueing.exclusive && !state.ring.is_empty();
         state.counters.writer_notifies += u64::from(notify_writers);
+        state.counters.sync_notifies += u64::from(notify_writers && sync);
         state.counters.handovers += u64::from(hand_over);
         if done > 0 {
             state.counters.reads += 1;
@@ -81,12 +96,14 @@ impl Classic {
         self.unlock(state);
 
         if notify_writers {
-            self.notify_writers(queueing);
+            self.notify_writers(queueing, sync);
         }
         if hand_over {
-            self.notify_readers();
+            self.notify_readers(sync);
         }
-        self.wr_fasync.notify(Band::Out);
+        if notify_writers || fasync == FasyncRule::EveryIo {
+            self.wr_fasync.notify(Band::Out);
+        }
         if done > 0 {
             if times.touches_atime() {
                 times::accessed(call);
@@ -94,6 +111,29 @@ impl Classic {
             return Ok(done);
         }
         failure.map_or(Ok(0), Err)
+    }
+
+    /// Has waiting writers woken, and sleeps until one of them wrote more.
+    #[inline(never)]
+    fn sleep_for_more<'a>(
+        &'a self,
+        mut state: LockedState<'a>,
+        wake: &WriterWake,
+    ) -> LockedState<'a> {
+        let queueing = Queueing::from(&state.config);
+        let sync = state.config.sync_read;
+        let notify_writers = wake.due();
+
+        state.counters.writer_notifies += u64::from(notify_writers);
+        state.counters.sync_notifies += u64::from(notify_writers && sync);
+        self.publish_pages(&state);
+        drop(state);
+        if notify_writers {
+            self.notify_writers(queueing, sync);
+            self.wr_fasync.notify(Band::Out);
+        }
+        self.wait_for_more(queueing);
+        self.state.lock()
     }
 
     /// Frees the oldest slot, which is spent, and moves the tail over it.
@@ -105,7 +145,7 @@ impl Classic {
         let asked = wake.on_release(state.ring.span(), state.ring.limit());
 
         if let Some(page) = state.ring.vacate_oldest() {
-            state.pool.recycle(page);
+            state.pool.recycle(page, state.page_rule);
         }
         if state.config.tail_update == TailUpdate::Mutex {
             self.view.span.store_span(state.ring.advance_tail());
@@ -119,6 +159,7 @@ impl Classic {
     #[inline(never)]
     fn advance_under_wait_lock(&self, state: &mut State, wake: &mut WriterWake, asked: bool) {
         let queueing = Queueing::from(&state.config);
+        let sync = state.config.sync_read;
 
         state.counters.tail_locks += 1;
         if state.config.tail_update == TailUpdate::WaitLock {
@@ -132,19 +173,32 @@ impl Classic {
         self.writers_queue(queueing).with_lock(|queue| {
             self.view.span.store_span(state.ring.advance_tail());
             if asked {
-                queue.wake(PollMask::WRITABLE, true);
+                queue.wake(PollMask::WRITABLE, sync);
             }
         });
         if asked {
             state.counters.writer_notifies += 1;
+            state.counters.sync_notifies += u64::from(sync);
             wake.sent();
             if !queueing.split {
                 // Who polls for room is on the other queue, see the head of pipe.rs.
-                self.wr_wait.wake(PollMask::WRITABLE, true);
+                self.wr_wait.wake(PollMask::WRITABLE, sync);
             }
             self.wr_fasync.notify(Band::Out);
         }
     }
+}
+
+/// Whether a reader that has data may sleep for more.
+///
+/// POSIX wants a short count rather than that, but nobody can tell while a writer sleeps in the
+/// middle of a write: its bytes belong together.
+#[inline]
+fn may_merge(state: &State, call: &IoCall<'_>) -> bool {
+    state.config.read_merge
+        && state.waiting_writers != 0
+        && !call.is_nonblocking()
+        && !current!().signal_pending()
 }
 
 #[inline]

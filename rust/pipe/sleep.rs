@@ -91,6 +91,19 @@ impl Classic {
         }
     }
 
+    /// Sleeps, with data in hand, until there is more, or nobody left who waits to write it.
+    #[inline(never)]
+    pub(super) fn wait_for_more(&self, queueing: Queueing) {
+        let (_, sleep) = self.rd_wait.sleep_until(queueing.exclusive, || {
+            let (_, writers) = self.view.ends.load();
+            let (_, waiting) = self.view.limits.load();
+
+            !self.view.span.load_span().is_empty() || writers == 0 || waiting == 0
+        });
+
+        self.sleeps.count_reader(&sleep);
+    }
+
     /// Sleeps until there is room to write, nobody left to read, or a signal.
     ///
     /// The writer looks for the signal itself: it may have bytes to report.
@@ -121,16 +134,16 @@ impl Classic {
     ///
     /// On a common queue this wakes the writers as well: that is what a common queue costs.
     #[inline]
-    pub(super) fn notify_readers(&self) {
-        self.rd_wait.wake(PollMask::READABLE, true);
+    pub(super) fn notify_readers(&self, sync: bool) {
+        self.rd_wait.wake(PollMask::READABLE, sync);
     }
 
     /// Wakes writers, and who polls for room.
     #[inline]
-    pub(super) fn notify_writers(&self, queueing: Queueing) {
+    pub(super) fn notify_writers(&self, queueing: Queueing, sync: bool) {
         if !queueing.split {
-            self.rd_wait.wake(PollMask::WRITABLE, true);
+            self.rd_wait.wake(PollMask::WRITABLE, sync);
         }
-        self.wr_wait.wake(PollMask::WRITABLE, true);
+        self.wr_wait.wake(PollMask::WRITABLE, sync);
     }
 }

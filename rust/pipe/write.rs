@@ -10,7 +10,7 @@ use crate::{
         iov::Page,
         times, //
     },
-    config::Config,
+    config::{Config, FasyncRule, Publish},
     ring::{Kind, ReaderWake},
 };
 use kernel::{current, iov::IovIterSource, page::PAGE_SIZE, prelude::*};
@@ -37,7 +37,7 @@ impl Classic {
             // Only the part that does not fill a page goes behind earlier bytes. Thus small writes
             // share pages, and the rest of a large one stays aligned to pages.
             let odd = total % PAGE_SIZE;
-            if odd != 0 && state.readers != 0 {
+            if odd != 0 && state.readers != 0 && state.config.merge {
                 if let Some((page, end)) = state.ring.room_in_newest(odd, PAGE_SIZE) {
                     if page.copy_from(end, odd, from) < odd {
                         break 'out Some(EFAULT);
@@ -57,12 +57,10 @@ impl Classic {
                     break 'out Some(call.broken_pipe());
                 }
                 if !state.ring.is_full() {
-                    match fill_slot(&mut state, call, from) {
+                    match self.fill_slot(&mut state, &mut wake, call, from) {
                         Ok(count) => done = done.wrapping_add(count),
                         Err(error) => break 'out Some(error),
                     }
-                    self.view.span.store_span(state.ring.span());
-                    self.chunk_published(&mut state, &mut wake);
                     if from.is_empty() {
                         break 'out None;
                     }
@@ -76,18 +74,8 @@ impl Classic {
                     break 'out Some(ERESTARTSYS);
                 }
 
-                let queueing = Queueing::from(&state.config);
-                let notify_readers = wake.before_sleep();
-                state.counters.reader_notifies += u64::from(notify_readers);
-                self.publish_limits(&state);
-                drop(state);
-                if notify_readers {
-                    self.notify_readers();
-                }
-                self.rd_fasync.notify(Band::In);
-                self.wait_writable(queueing);
+                state = self.sleep_for_room(state, &wake);
                 has_slept = true;
-                state = self.state.lock();
                 wake = begin(&state);
             }
         };
@@ -96,12 +84,15 @@ impl Classic {
         let Config {
             times,
             freeze_check,
+            fasync,
+            sync_write: sync,
             ..
         } = state.config;
         let notify_readers = wake.at_end(self.watched());
         // We were woken alone; the room that we leave is for the next.
         let hand_over = has_slept && queueing.exclusive && !state.ring.is_full();
         state.counters.reader_notifies += u64::from(notify_readers);
+        state.counters.sync_notifies += u64::from(notify_readers && sync);
         state.counters.handovers += u64::from(hand_over);
         if done > 0 {
             state.counters.writes += 1;
@@ -111,11 +102,13 @@ impl Classic {
         self.unlock(state);
 
         if notify_readers {
-            self.notify_readers();
+            self.notify_readers(sync);
         }
-        self.rd_fasync.notify(Band::In);
+        if notify_readers || fasync == FasyncRule::EveryIo {
+            self.rd_fasync.notify(Band::In);
+        }
         if hand_over {
-            self.notify_writers(queueing);
+            self.notify_writers(queueing, sync);
         }
         if done > 0 {
             if times.touches_mtime() {
@@ -134,16 +127,57 @@ impl Classic {
     #[inline]
     fn chunk_published(&self, state: &mut State, wake: &mut ReaderWake) {
         if wake.on_chunk() {
+            let sync = state.config.sync_write;
+
             state.counters.reader_notifies += 1;
-            self.notify_readers();
+            state.counters.sync_notifies += u64::from(sync);
+            self.notify_readers(sync);
+            if state.config.fasync == FasyncRule::WithWake {
+                self.rd_fasync.notify(Band::In);
+            }
         }
+    }
+
+    /// Has the readers woken, if that is the rule, and sleeps for room.
+    #[inline(never)]
+    fn sleep_for_room<'a>(
+        &'a self,
+        mut state: LockedState<'a>,
+        wake: &ReaderWake,
+    ) -> LockedState<'a> {
+        let queueing = Queueing::from(&state.config);
+        let sync = state.config.sync_write;
+        let notify_readers = wake.before_sleep();
+        let notify_owners = notify_readers || state.config.fasync == FasyncRule::EveryIo;
+
+        state.counters.reader_notifies += u64::from(notify_readers);
+        state.counters.sync_notifies += u64::from(notify_readers && sync);
+        state.waiting_writers = state.waiting_writers.saturating_add(1);
+        self.publish_limits(&state);
+        self.publish_pages(&state);
+        drop(state);
+        if notify_readers {
+            self.notify_readers(sync);
+        }
+        if notify_owners {
+            self.rd_fasync.notify(Band::In);
+        }
+        self.wait_writable(queueing);
+
+        state = self.state.lock();
+        state.waiting_writers = state.waiting_writers.saturating_sub(1);
+        self.publish_limits(&state);
+        if state.waiting_writers == 0 && state.config.read_merge {
+            // A reader may hold out for our bytes, and we may leave without writing any.
+            self.rd_wait.wake_all();
+        }
+        state
     }
 
     /// Takes the lock, with as many pages in the pool as a write of `len` bytes will want.
     #[inline]
     fn lock_with_pages(&self, len: usize) -> LockedState<'_> {
-        let (_, pooled) = self.view.limits.load();
-        let missing = Pool::wanted(len).saturating_sub(pooled as usize);
+        let missing = self.pages_missing(len);
 
         // The number was read without the lock and may be stale: then a page is allocated under
         // the lock, or one too many before it.
@@ -154,7 +188,7 @@ impl Classic {
     }
 
     #[inline(never)]
-    fn lock_with_new_pages(&self, count: usize) -> LockedState<'_> {
+    fn lock_with_new_pages(&self, count: u32) -> LockedState<'_> {
         let mut fresh = Pool::new();
         fresh.fill_to(count);
 
@@ -163,34 +197,81 @@ impl Classic {
         // What did not fit, because two writers raced, is freed here: it is at most a few pages.
         state
     }
-}
 
-/// Fills the next slot from `from`; returns the number of bytes in it.
-#[inline]
-fn fill_slot(state: &mut State, call: &IoCall<'_>, from: &mut IovIterSource<'_>) -> Result<usize> {
-    let mut page = match state.pool.take_for_slot(&mut state.counters) {
-        Some(page) => page,
-        None => {
-            let page = Page::alloc().ok_or(ENOMEM)?;
-            state.counters.pages_locked += 1;
-            page
+    /// Fills the next slot from `from` and makes it visible; returns the number of bytes in it.
+    #[inline]
+    fn fill_slot(
+        &self,
+        state: &mut State,
+        wake: &mut ReaderWake,
+        call: &IoCall<'_>,
+        from: &mut IovIterSource<'_>,
+    ) -> Result<usize> {
+        let mut page = match state.pool.take_for_slot(&mut state.counters) {
+            Some(page) => page,
+            None => {
+                let page = Page::alloc().ok_or(ENOMEM)?;
+                state.counters.pages_locked += 1;
+                page
+            }
+        };
+        let kind = if call.is_packetized() {
+            Kind::Packet
+        } else {
+            Kind::Open
+        };
+
+        if state.config.publish == Publish::BeforeCopy {
+            return self.fill_in_sight(state, wake, page, kind, from);
         }
-    };
-
-    let count = page.copy_from(0, PAGE_SIZE, from);
-    if count < PAGE_SIZE && !from.is_empty() {
-        state.pool.recycle(page);
-        return Err(EFAULT);
+        let count = page.copy_from(0, PAGE_SIZE, from);
+        if count < PAGE_SIZE && !from.is_empty() {
+            state.pool.recycle(page, state.page_rule);
+            return Err(EFAULT);
+        }
+        self.publish_slot(state, wake, page, count, kind)?;
+        Ok(count)
     }
 
-    let kind = if call.is_packetized() {
-        Kind::Packet
-    } else {
-        Kind::Open
-    };
-    // The ring is not full: the caller looked under the same lock.
-    state.ring.push(page, count, kind).map_err(|_| EAGAIN)?;
-    Ok(count)
+    /// Makes a slot visible first and fills it second, as Linux 5.5 to 6.14 did.
+    ///
+    /// If the copy fails the slot stays, empty: somebody may have seen it already.
+    #[inline(never)]
+    fn fill_in_sight(
+        &self,
+        state: &mut State,
+        wake: &mut ReaderWake,
+        page: Page,
+        kind: Kind,
+        from: &mut IovIterSource<'_>,
+    ) -> Result<usize> {
+        self.publish_slot(state, wake, page, 0, kind)?;
+        let page = state.ring.newest_page().ok_or(EFAULT)?;
+        let count = page.copy_from(0, PAGE_SIZE, from);
+
+        if count < PAGE_SIZE && !from.is_empty() {
+            return Err(EFAULT);
+        }
+        state.ring.appended(count);
+        Ok(count)
+    }
+
+    #[inline]
+    fn publish_slot(
+        &self,
+        state: &mut State,
+        wake: &mut ReaderWake,
+        page: Page,
+        count: usize,
+        kind: Kind,
+    ) -> Result {
+        // The ring is not full: the caller looked under the same lock.
+        let span = state.ring.push(page, count, kind).map_err(|_| EAGAIN)?;
+
+        self.view.span.store_span(span);
+        self.chunk_published(state, wake);
+        Ok(())
+    }
 }
 
 #[inline]

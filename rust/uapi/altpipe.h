@@ -80,6 +80,7 @@ struct altpipe_text {
  * @tail_locks: wait queue spinlock sections that advanced the tail
  * @reader_notifies: times the rule had the readers' queue woken
  * @writer_notifies: times the rule had the writers' queue woken
+ * @sync_notifies: of both, those that carried the sync hint
  */
 struct altpipe_stats {
 	__u32	size;
@@ -103,6 +104,7 @@ struct altpipe_stats {
 	__u64	tail_locks;
 	__u64	reader_notifies;
 	__u64	writer_notifies;
+	__u64	sync_notifies;
 };
 
 /* The type letter of all calls; unlisted in the kernel's ioctl-number.rst. */
@@ -118,6 +120,17 @@ struct altpipe_stats {
  * open then.
  */
 #define ALTPIPE_IOC_CREATE	_IOWR(ALTPIPE_IOC_TYPE, 1, struct altpipe_create)
+
+/* On an end: returns the pipe's capacity in bytes, as fcntl(2) F_GETPIPE_SZ. */
+#define ALTPIPE_IOC_GET_SIZE	_IO(ALTPIPE_IOC_TYPE, 2)
+
+/*
+ * On an end: changes the capacity to at least as many bytes as the argument
+ * says (by value) and returns what it became, as fcntl(2) F_SETPIPE_SZ. Fails
+ * with EINVAL (above 2^31), EPERM (above the limit, or over the quota and
+ * growing), EBUSY (more is in the pipe) or ENOMEM.
+ */
+#define ALTPIPE_IOC_SET_SIZE	_IO(ALTPIPE_IOC_TYPE, 3)
 
 /*
  * On an end: writes the pipe's config to the buffer and returns its length;
