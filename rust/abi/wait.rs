@@ -73,6 +73,8 @@ pub(crate) struct Sleep {
     pub(crate) wakes: u32,
     /// How many of these found the condition still false.
     pub(crate) wasted: u32,
+    /// Whether the last thing to happen was a wake-up.
+    pub(crate) woken: bool,
 }
 
 /// A `wait_queue_head_t`.
@@ -184,13 +186,13 @@ impl WaitQueue {
                     bindings::TASK_INTERRUPTIBLE as c_int,
                 )
             };
-            let woken = sleeper.take_woken();
 
-            seen.wakes = seen.wakes.saturating_add(woken.into());
+            seen.woken = sleeper.take_woken();
+            seen.wakes = seen.wakes.saturating_add(seen.woken.into());
             if ready() {
                 break;
             }
-            seen.wasted = seen.wasted.saturating_add(woken.into());
+            seen.wasted = seen.wasted.saturating_add(seen.woken.into());
             if pending != 0 {
                 // The entry is unlinked already. It was not by a wake-up, or `ready` had a chance
                 // to see why: so none is lost with us.

@@ -68,8 +68,11 @@ impl Classic {
                 let queueing = Queueing::from(&state.config);
                 drop(state);
                 // Nothing was taken, so an interrupted reader owes nobody anything.
-                self.wait_readable(queueing)?;
+                let woken = self.wait_readable(queueing)?;
                 state = self.state.lock();
+                if woken && state.ring.is_empty() && state.writers != 0 {
+                    self.sleeps.count_late();
+                }
             }
             has_slept = true;
             wake = begin(&state);

@@ -53,6 +53,12 @@ impl SleepCounters {
         }
     }
 
+    /// Notes that a task which was woken came too late.
+    #[cold]
+    pub(super) fn count_late(&self) {
+        self.wasted_wakes.add(1);
+    }
+
     fn count_reader(&self, sleep: &Sleep) {
         self.reader_sleeps.add(sleep.sleeps.into());
         self.reader_wakes.add(sleep.wakes.into());
@@ -75,9 +81,10 @@ impl SleepCounters {
 }
 
 impl Classic {
-    /// Sleeps until there is something to read or nobody left to write.
+    /// Sleeps until there is something to read or nobody left to write; says whether it took a
+    /// wake-up.
     #[inline(never)]
-    pub(super) fn wait_readable(&self, queueing: Queueing) -> Result {
+    pub(super) fn wait_readable(&self, queueing: Queueing) -> Result<bool> {
         let (outcome, sleep) = self.rd_wait.sleep_until(queueing.exclusive, || {
             let (_, writers) = self.view.ends.load();
 
@@ -86,7 +93,7 @@ impl Classic {
 
         self.sleeps.count_reader(&sleep);
         match outcome {
-            Slept::Ready => Ok(()),
+            Slept::Ready => Ok(sleep.woken),
             Slept::Interrupted => Err(ERESTARTSYS),
         }
     }
@@ -104,11 +111,12 @@ impl Classic {
         self.sleeps.count_reader(&sleep);
     }
 
-    /// Sleeps until there is room to write, nobody left to read, or a signal.
+    /// Sleeps until there is room to write, nobody left to read, or a signal; says whether it took a
+    /// wake-up.
     ///
     /// The writer looks for the signal itself: it may have bytes to report.
     #[inline(never)]
-    pub(super) fn wait_writable(&self, queueing: Queueing) {
+    pub(super) fn wait_writable(&self, queueing: Queueing) -> bool {
         let queue = self.writers_queue(queueing);
         let (_, sleep) = queue.sleep_until(queueing.exclusive, || {
             let (readers, _) = self.view.ends.load();
@@ -118,6 +126,7 @@ impl Classic {
         });
 
         self.sleeps.count_writer(&sleep);
+        sleep.woken
     }
 
     /// The queue that writers sleep on.

@@ -162,9 +162,12 @@ impl Classic {
         if notify_owners {
             self.rd_fasync.notify(Band::In);
         }
-        self.wait_writable(queueing);
+        let woken = self.wait_writable(queueing);
 
         state = self.state.lock();
+        if woken && state.ring.is_full() && state.readers != 0 {
+            self.sleeps.count_late();
+        }
         state.waiting_writers = state.waiting_writers.saturating_sub(1);
         self.publish_limits(&state);
         if state.waiting_writers == 0 && state.config.read_merge {
