@@ -94,6 +94,27 @@ impl AsFd for Control {
     }
 }
 
+/// The capacity in bytes of the pipe that `end` belongs to, as fcntl(2) F_GETPIPE_SZ.
+pub fn get_size(end: impl AsFd) -> io::Result<u32> {
+    // SAFETY: GET_SIZE takes no argument and touches no memory of ours.
+    let size = unsafe { libc::ioctl(end.as_fd().as_raw_fd(), raw::GET_SIZE) };
+    Ok(checked(size)? as u32)
+}
+
+/// Gives the pipe that `end` belongs to room for at least `bytes`, as fcntl(2) F_SETPIPE_SZ; returns its new
+/// capacity.
+pub fn set_size(end: impl AsFd, bytes: u32) -> io::Result<u32> {
+    // SAFETY: SET_SIZE takes its argument by value and touches no memory of ours.
+    let size = unsafe {
+        libc::ioctl(
+            end.as_fd().as_raw_fd(),
+            raw::SET_SIZE,
+            libc::c_ulong::from(bytes),
+        )
+    };
+    Ok(checked(size)? as u32)
+}
+
 /// The config of the pipe that `end` belongs to, in the grammar that [`Control::create`] takes.
 pub fn get_config(end: impl AsFd) -> io::Result<String> {
     // Longer than any config of today. Should one outgrow it, the kernel says ERANGE and we come with more.
@@ -160,6 +181,8 @@ mod tests {
         let calls = [
             control.version().map(drop),
             control.create(Flags::CLOEXEC, "").map(drop),
+            get_size(&control).map(drop),
+            set_size(&control, 4096).map(drop),
             get_config(&control).map(drop),
             get_stats(&control).map(drop),
         ];

@@ -12,6 +12,10 @@ pub const TYPE: u32 = 0xB9;
 pub const VERSION: Ioctl = _IO(TYPE, 0);
 /// On the control device: makes a pipe.
 pub const CREATE: Ioctl = _IOWR::<Create>(TYPE, 1);
+/// On an end: returns the pipe's capacity in bytes.
+pub const GET_SIZE: Ioctl = _IO(TYPE, 2);
+/// On an end: changes the capacity, given by value, and returns what it became.
+pub const SET_SIZE: Ioctl = _IO(TYPE, 3);
 /// On an end: writes the pipe's config into a buffer and returns its length.
 pub const GET_CONFIG: Ioctl = _IOWR::<Text>(TYPE, 4);
 /// On an end: fills in the pipe's counters.

@@ -71,6 +71,8 @@ counters! {
     reader_notifies,
     /// Times the rule had the writers' queue woken.
     writer_notifies,
+    /// Of both, those that told the scheduler that the sender is about to sleep.
+    sync_notifies,
 }
 
 #[cfg(test)]

@@ -113,6 +113,14 @@ fn calls_have_the_headers_numbers() {
             number(raw::CREATE),
         ),
         (
+            "(unsigned int)ALTPIPE_IOC_GET_SIZE".into(),
+            number(raw::GET_SIZE),
+        ),
+        (
+            "(unsigned int)ALTPIPE_IOC_SET_SIZE".into(),
+            number(raw::SET_SIZE),
+        ),
+        (
             "(unsigned int)ALTPIPE_IOC_GET_CONFIG".into(),
             number(raw::GET_CONFIG),
         ),
