@@ -15,6 +15,7 @@
 mod grammar;
 mod knob;
 mod memory;
+mod preset;
 #[macro_use]
 mod table;
 mod times;
@@ -22,6 +23,7 @@ mod times;
 pub use grammar::{ParseError, Reason};
 pub use knob::{Choice, Knob, Values};
 pub use memory::PageRule;
+pub use preset::{Preset, PRESETS};
 
 use crate::page::PAGE_SIZE;
 

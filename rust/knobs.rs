@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The knobs of a device as files: one below `knobs/` for each row of [`KNOBS`].
+//! The knobs of a device as files: one below `knobs/` for each row of [`KNOBS`], and `preset` for all
+//! of them.
 //!
 //! Whose knobs they are, and what a change does beyond changing them, is the device's affair: see
 //! [`Configured`].
 
 use crate::{
     abi::sysfs::{Entry, File, Group, List, Owner, Show, Store},
-    config::{Config, Knob, KNOBS},
+    config::{Config, Knob, Preset, KNOBS},
 };
 use core::{fmt, marker::PhantomData};
 use kernel::{new_mutex, prelude::*, sync::Mutex};
@@ -66,6 +67,24 @@ impl<O: Configured> Store<O> for Knob {
     }
 }
 
+/// The file that shows which presets a config matches, and sets all knobs at once.
+struct PresetFile;
+
+impl<O: Configured> Show<O> for PresetFile {
+    fn show(&self, owner: &O, text: &mut dyn fmt::Write) -> fmt::Result {
+        Preset::show_all(&owner.config(), text)
+    }
+}
+
+impl<O: Configured> Store<O> for PresetFile {
+    fn store(&self, owner: &O, text: &str) -> Result {
+        owner.configure(|config| {
+            *config = Config::parse(text, config).map_err(|_| EINVAL)?;
+            Ok(())
+        })
+    }
+}
+
 /// The number of knobs.
 const COUNT: usize = KNOBS.len();
 
@@ -88,4 +107,10 @@ impl<O: Configured + Owner + 'static> Directory<O> {
 
     /// The directory itself.
     pub(crate) const GROUP: &'static Group<O> = &Group::new(c"knobs", Self::LIST);
+
+    const PRESET: &'static File<O, PresetFile> = &File::read_write(c"preset", &PresetFile);
+
+    /// The file `preset` beside the directory.
+    pub(crate) const PRESETS: &'static Group<O> =
+        &Group::unnamed(const { &List::new([Self::PRESET.entry()]) });
 }

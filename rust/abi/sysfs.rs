@@ -263,8 +263,14 @@ impl<O: 'static> Group<O> {
         name: &'static CStr,
         files: &'static List<Entry<O>, N>,
     ) -> Self {
+        let mut group = Self::unnamed(files);
+        group.0.name = kernel::str::as_char_ptr_in_const_context(name);
+        group
+    }
+
+    /// These files, in the device's own directory.
+    pub(crate) const fn unnamed<const N: usize>(files: &'static List<Entry<O>, N>) -> Self {
         let mut raw: bindings::attribute_group = pin_init::zeroed();
-        raw.name = kernel::str::as_char_ptr_in_const_context(name);
         // An `Entry` is a pointer, and so is an `Option` of one, null for `None`.
         raw.__bindgen_anon_2.attrs_const = core::ptr::from_ref(files).cast();
         Self(raw, PhantomData)

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The one grammar of configs: `knob=value` items, separated by commas.
+//! The one grammar of configs: a preset, then any `knob=value` items, separated by commas. Either
+//! may be lacking.
 //!
 //! The create call, sysfs, fdinfo and the tools read and write this text. It is strict: no white
 //! space, no empty item, no knob named twice, each value written in one way only. A typing error
 //! that passed would be measured as if it were the variant that was meant.
 
-use super::{Config, Knob, KNOBS};
-use core::fmt::{self, Write};
+use super::{Config, Knob, Preset, KNOBS};
+use core::fmt;
 
 /// Why a text is not a config: the word at fault and what is wrong with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,8 +24,10 @@ pub struct ParseError<'a> {
 pub enum Reason {
     /// Nothing stands between two commas, or before the first, or behind the last.
     EmptyItem,
-    /// The word is not of the form `knob=value`.
+    /// The word is neither of the form `knob=value` nor a preset.
     NoValue,
+    /// The preset is not the first item: it would undo what stands before it.
+    LatePreset,
     /// There is no knob of that name.
     UnknownKnob,
     /// The knob of this name does not take the word as its value.
@@ -34,8 +37,8 @@ pub enum Reason {
 }
 
 impl Config {
-    /// Reads a config from text: `base` with the knobs set that the text names, in any order. The
-    /// empty text is `base` itself.
+    /// Reads a config from text: the preset that the text begins with, else `base`, with the knobs
+    /// set that the text names, in any order. The empty text is `base` itself.
     pub fn parse<'a>(text: &'a str, base: &Config) -> Result<Config, ParseError<'a>> {
         let mut config = *base;
         if text.is_empty() {
@@ -47,7 +50,12 @@ impl Config {
                 return fault(text, Reason::EmptyItem);
             }
             let Some((name, value)) = item.split_once('=') else {
-                return fault(item, Reason::NoValue);
+                match Preset::find(item) {
+                    Some(preset) if position == 0 => config = preset.config,
+                    Some(_) => return fault(item, Reason::LatePreset),
+                    None => return fault(item, Reason::NoValue),
+                }
+                continue;
             };
             let Some(knob) = Knob::find(name) else {
                 return fault(name, Reason::UnknownKnob);
@@ -69,21 +77,17 @@ fn names(item: &str, knob: &Knob) -> bool {
         .is_some_and(|(name, _)| name == knob.name)
 }
 
-/// Prints what differs from [`Config::DEFAULT`], in the order of the table: one text for each
-/// config, from which [`Config::parse`] over the default makes the same config again.
+/// Prints the nearest preset and what differs from it, in the order of the table: one text for each
+/// config, from which [`Config::parse`] over any base makes the same config again.
 impl fmt::Display for Config {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut first = true;
+        let preset = Preset::nearest(self).ok_or(fmt::Error)?;
+        f.write_str(preset.name)?;
         for knob in KNOBS {
-            if knob.same(self, &Config::DEFAULT) {
-                continue;
+            if !knob.same(self, &preset.config) {
+                write!(f, ",{}=", knob.name)?;
+                knob.write_value(self, f)?;
             }
-            if !first {
-                f.write_char(',')?;
-            }
-            first = false;
-            write!(f, "{}=", knob.name)?;
-            knob.write_value(self, f)?;
         }
         Ok(())
     }

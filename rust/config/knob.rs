@@ -69,17 +69,11 @@ impl Knob {
         let Values::Choice(choices) = self.values else {
             return self.values.write(raw, out);
         };
-        for (position, choice) in (0..).zip(choices) {
-            if position > 0 {
-                out.write_char(' ')?;
-            }
-            if position == raw {
-                write!(out, "[{}]", choice.word)?;
-            } else {
-                out.write_str(choice.word)?;
-            }
-        }
-        Ok(())
+        let words = (0..).zip(choices);
+        write_marked(
+            words.map(|(position, choice)| (choice.word, position == raw)),
+            out,
+        )
     }
 
     /// Sets the knob from text that holds one value and nothing else. On error `config` is as it was.
@@ -134,6 +128,25 @@ impl Values {
             }
         }
     }
+}
+
+/// Writes words with spaces between them and brackets round those that are marked, as files in sysfs
+/// list choices.
+pub(super) fn write_marked<'a>(
+    words: impl Iterator<Item = (&'a str, bool)>,
+    out: &mut dyn Write,
+) -> fmt::Result {
+    for (position, (word, marked)) in words.enumerate() {
+        if position > 0 {
+            out.write_char(' ')?;
+        }
+        if marked {
+            write!(out, "[{word}]")?;
+        } else {
+            out.write_str(word)?;
+        }
+    }
+    Ok(())
 }
 
 /// Reads a decimal number written the one way in which it is printed: no sign, and no leading zero,

@@ -146,6 +146,7 @@ impl MiscDevice for Control {
     const GROUPS: Groups<Self> = Groups::new(
         const {
             &List::new([
+                knobs::Directory::<Self>::PRESETS,
                 knobs::Directory::<Self>::GROUP,
                 limits::Directory::<Self>::GROUP,
                 stats::Directory::<Self>::GROUP,

@@ -5,7 +5,7 @@
 //! The kernel answers a bad config by EINVAL. A tool knows the same table of knobs, so it can say
 //! which word is wrong and what may stand in its place.
 
-use crate::config::{Knob, ParseError, Reason, Values, KNOBS};
+use crate::config::{Knob, ParseError, Reason, Values, KNOBS, PRESETS};
 use std::fmt;
 
 impl fmt::Display for ParseError<'_> {
@@ -13,14 +13,25 @@ impl fmt::Display for ParseError<'_> {
         let word = self.word;
         match (self.reason, Knob::find(word)) {
             (Reason::EmptyItem, _) => {
-                write!(f, "{word:?} has an empty item; write knob=value,knob=value")
+                write!(
+                    f,
+                    "{word:?} has an empty item; write preset,knob=value,knob=value"
+                )
             }
             (Reason::NoValue, Some(knob)) => {
                 write!(f, "{word} lacks a value; it takes {}", knob.values)
             }
             (Reason::NoValue, None) => {
-                write!(f, "{word:?} is not of the form knob=value; knobs are ")?;
+                write!(
+                    f,
+                    "{word:?} is neither knob=value nor a preset; presets are "
+                )?;
+                list(f, PRESETS.iter().map(|preset| preset.name), "and")?;
+                f.write_str("; knobs are ")?;
                 list(f, KNOBS.iter().map(|knob| knob.name), "and")
+            }
+            (Reason::LatePreset, _) => {
+                write!(f, "the preset {word} must stand first: it sets every knob")
             }
             (Reason::UnknownKnob, _) => {
                 write!(f, "there is no knob {word:?}; knobs are ")?;

@@ -17,7 +17,7 @@
 //!
 //! let config = Config::parse("tail_update=wait_lock,exclusive=0", &Config::DEFAULT)?;
 //! assert!(!config.exclusive);
-//! assert_eq!(config.to_string(), "tail_update=wait_lock,exclusive=0");
+//! assert_eq!(config.to_string(), "v7.3,tail_update=wait_lock,exclusive=0");
 //!
 //! let error = Config::parse("times=ctime", &Config::DEFAULT).unwrap_err();
 //! assert_eq!(
@@ -46,6 +46,6 @@ mod shared {
 }
 
 pub use shared::config;
-pub use shared::config::{Config, Knob, ParseError, KNOBS};
+pub use shared::config::{Config, Knob, ParseError, Preset, KNOBS, PRESETS};
 #[cfg(test)]
 use shared::ring;

@@ -10,7 +10,7 @@
 //! ```
 
 use altpipe_core::config::Values;
-use altpipe_core::{Config, Knob, KNOBS};
+use altpipe_core::{Config, Knob, KNOBS, PRESETS};
 use std::fmt::Write;
 use std::path::PathBuf;
 
@@ -122,6 +122,22 @@ fn sentence(text: &str) -> String {
 
 fn text() -> String {
     let mut abi = String::new();
+    entry(
+        &mut abi,
+        "preset",
+        &[
+            "Sets all knobs at once. Shows the names of all presets, in brackets each whose knobs are \
+             those of now: several or none may be. Takes a name, then any knob=value, separated by \
+             commas; without a name, the knobs that are not named stay as they are. Anything else \
+             is refused with EINVAL and changes nothing.",
+            "A preset bears the name of the first release of Linux that behaved so, by approximation. \
+             Each describes what changed since the one before it.",
+        ],
+    );
+    for preset in PRESETS {
+        writeln!(abi, "\n\t\t{}:", preset.name).unwrap();
+        paragraph(&mut abi, "\t\t\t", preset.doc);
+    }
     entry(
         &mut abi,
         "knobs/",
