@@ -9,6 +9,7 @@ mod controls;
 mod counters;
 mod data;
 mod device;
+mod driven;
 mod eof;
 mod epoll;
 mod foreign;
@@ -36,6 +37,7 @@ pub const AREAS: &[Area] = &[
     pointers::AREA,
     poll::AREA,
     epoll::AREA,
+    driven::AREA,
     eof::AREA,
     signals::AREA,
     notices::AREA,

@@ -5,18 +5,23 @@ use std::fs;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::ptr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::scope;
 
-use altpipe_uapi::{ABI_VERSION, DEVICE, raw};
+use altpipe_core::KNOBS;
+use altpipe_uapi::{ABI_VERSION, Control, DEVICE, Flags, raw};
 use rustix::fd::FromRawFd;
 use rustix::io::{Errno, FdFlags, Result, fcntl_getfd};
 use rustix::mm::{MprotectFlags, mprotect};
 
 use crate::case::{Area, Case};
 use crate::descriptors;
-use crate::end::{PAGE, read, write};
+use crate::end::{PAGE, read, read_exact, write};
 use crate::knobs;
 use crate::memory::{Cliff, NOWHERE, ioctl_at, ioctl_on};
-use crate::subject::{Pipe, Subject};
+use crate::process::Process;
+use crate::subject::{Pipe, Subject, errno, values};
+use crate::task::Task;
 
 /// Cases about `/dev/altpipe`.
 pub const AREA: Area = Area {
@@ -73,6 +78,14 @@ pub const AREA: Area = Area {
             unterminated_config,
         ),
         Case::device("altpipefs is registered and cannot be mounted", file_system),
+        Case::device(
+            "nobody but root may open the device or turn a knob",
+            root_only,
+        ),
+        Case::device(
+            "knobs may be turned while pipes are made and used",
+            knobs_in_motion,
+        ),
     ],
 };
 
@@ -368,4 +381,56 @@ fn file_system(_: &Subject) {
         std::io::Error::last_os_error().raw_os_error(),
         Some(libc::EINVAL)
     );
+}
+
+fn root_only(_: &Subject) {
+    const NOBODY: u32 = 65_534;
+    Process::fork(|| {
+        // SAFETY: touches no memory; the whole process, of one thread, changes its user.
+        assert_eq!(unsafe { libc::setresuid(NOBODY, NOBODY, NOBODY) }, 0);
+        assert_eq!(
+            Control::open().map_err(|error| errno(&error)).map(drop),
+            Err(Errno::ACCESS)
+        );
+        assert_eq!(knobs::store("knobs/exclusive", "0"), Err(Errno::ACCESS));
+        assert_eq!(knobs::show("knobs/exclusive"), "1", "reading is for all");
+    })
+    .succeed();
+}
+
+// Every pipe must carry its data under whatever mix of knobs it was made.
+fn knobs_in_motion(subject: &Subject) {
+    const PIPES: usize = 60;
+    let control = subject.control();
+    let done = AtomicBool::new(false);
+    scope(|s| {
+        let users: Vec<_> = (0..2)
+            .map(|_| {
+                Task::spawn(s, || {
+                    for _ in 0..PIPES {
+                        let (r, w) = control.create(Flags::CLOEXEC, "").expect("make a pipe");
+                        scope(|s| {
+                            Task::spawn(s, move || {
+                                assert_eq!(write(&w, &[b'x'; 5 * PAGE]), Ok(5 * PAGE))
+                            });
+                            assert_eq!(read_exact(&r, 5 * PAGE + 1), [b'x'; 5 * PAGE]);
+                        });
+                    }
+                })
+            })
+            .collect();
+        Task::spawn(s, || {
+            for knob in KNOBS.iter().cycle() {
+                for value in values(knob) {
+                    knobs::store(&format!("knobs/{}", knob.name), value).unwrap();
+                }
+                knobs::store("stats/reset", "1").unwrap();
+                if done.load(Ordering::Relaxed) {
+                    return;
+                }
+            }
+        });
+        users.into_iter().for_each(Task::join);
+        done.store(true, Ordering::Relaxed);
+    });
 }
