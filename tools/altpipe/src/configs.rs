@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What the create call is told for each variant.
 
-use std::fmt::Write;
-
-use altpipe_core::{Config, KNOBS};
+use altpipe_core::Config;
 use altpipe_uapi::get_config;
 use anyhow::{Context, Result, anyhow};
 
@@ -18,7 +16,7 @@ use crate::variant::Variant;
 pub struct Configs(Vec<(Variant, Option<String>)>);
 
 impl Configs {
-    /// Checks the configs of all contestants. `pinned` has each name every knob, so that pipes do not depend on the
+    /// Checks the configs of all contestants. `pinned` has each begin with a preset, so that pipes do not depend on the
     /// defaults in sysfs.
     pub fn of(line_ups: &[Vec<Contestant>], pinned: bool) -> Result<Self> {
         let mut configs: Vec<(Variant, Option<String>)> = Vec::new();
@@ -83,13 +81,8 @@ fn text(config: &str, pinned: bool) -> Result<String> {
     if !pinned {
         return Ok(config.to_owned());
     }
-    let mut text = String::new();
-    for knob in KNOBS {
-        let comma = if text.is_empty() { "" } else { "," };
-        write!(text, "{comma}{}=", knob.name)?;
-        knob.write_value(&parsed, &mut text)?;
-    }
-    Ok(text)
+    // A printed config begins with a preset, which sets every knob.
+    Ok(parsed.to_string())
 }
 
 #[cfg(test)]
@@ -98,15 +91,13 @@ mod tests {
     use crate::schedule::line_up;
 
     #[test]
-    fn a_pinned_config_names_every_knob() {
+    fn a_pinned_config_does_not_depend_on_the_defaults() {
         let pinned = text("exclusive=0", true).unwrap();
-        assert_eq!(pinned.split(',').count(), KNOBS.len());
-        assert!(
-            pinned.split(',').any(|item| item == "exclusive=0"),
-            "{pinned}"
+        let other_defaults = Config::parse("v2.6.18,capacity=4096", &Config::DEFAULT).unwrap();
+        assert_eq!(
+            Config::parse(&pinned, &other_defaults).unwrap(),
+            Config::parse("exclusive=0", &Config::DEFAULT).unwrap()
         );
-        let parsed = Config::parse(&pinned, &Config::DEFAULT).unwrap();
-        assert_eq!(parsed.to_string(), "exclusive=0");
     }
 
     #[test]
