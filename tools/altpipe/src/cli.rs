@@ -4,6 +4,7 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use altpipe_core::PRESETS;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
@@ -244,6 +245,8 @@ Variants:
   native            the kernel's own pipe
   default           an altpipe pipe with the knobs as they stand
   KNOB=VALUE,...    an altpipe pipe with these knobs turned; no knob in sysfs is touched
+  PRESET[,...]      one that approximates a release of Linux, with knobs turned
+  ALL               every preset, oldest first
 A space or `;` always ends a variant. After a comma, KNOB=VALUE belongs to the config at its left, unless that is
 `native`; a bare word begins the next variant. So `native,times=full,freeze_check=1` is two variants, and two
 configs in a row are written 'times=full;times=none' or --variants times=full times=none.
@@ -253,11 +256,14 @@ Method:
   median ratio comes with its 95% bootstrap interval; a difference is claimed only where that excludes no change
   and the effect is above the noise floor. `~` marks the rest, with the resolution. native runs twice in every
   round, as a test of the machine. Under QEMU's icount the rounds of one boot are near-copies of one another: run
-  few rounds (--rounds 4) in each of at least 5 boots with different seeds, and give the files to `altpipe report`.
+  few rounds (--rounds 2 --warmup 0) in each of at least 5 boots with different seeds, and give the files to `altpipe report`.
   Switches and wake-ups are given per 1000 operations.
 
-Ctrl-C ends a measurement early; what was sampled until then is written and marked incomplete.";
-    text
+Ctrl-C ends a measurement early; what was sampled until then is written and marked incomplete.
+
+";
+    let presets: Vec<_> = PRESETS.iter().map(|preset| preset.name).collect();
+    text + "Presets: " + &presets.join(", ")
 }
 
 fn reproduce_help() -> String {
@@ -270,7 +276,7 @@ fn reproduce_help() -> String {
     for study in reproduce::ALL {
         text += &format!("  {:width$}  {}\n", study.name, study.title);
     }
-    text + "\nPipes are made with every knob named, so that it does not matter how `altpipe set` left them. What needs \
+    text + "\nEvery knob is settled by the study, so that it does not matter how `altpipe set` left them. What needs \
             tasks on two CPUs is left out on one, and the output says so."
 }
 

@@ -78,11 +78,12 @@ impl Configs {
 fn text(config: &str, pinned: bool) -> Result<String> {
     let parsed = Config::parse(config, &Config::DEFAULT)
         .map_err(|error| anyhow!("the variant {config:?}: {error}"))?;
-    if !pinned {
-        return Ok(config.to_owned());
-    }
-    // A printed config begins with a preset, which sets every knob.
-    Ok(parsed.to_string())
+    // A printed config begins with a preset, and so leaves no knob to the defaults.
+    Ok(if pinned {
+        parsed.to_string()
+    } else {
+        config.to_owned()
+    })
 }
 
 #[cfg(test)]
@@ -91,13 +92,19 @@ mod tests {
     use crate::schedule::line_up;
 
     #[test]
-    fn a_pinned_config_does_not_depend_on_the_defaults() {
+    fn a_pinned_config_means_the_same_whatever_the_defaults() {
+        let mut turned = Config::DEFAULT;
+        for (name, value) in [("times", "full"), ("exclusive", "1"), ("capacity", "4096")] {
+            altpipe_core::Knob::find(name)
+                .unwrap()
+                .store(&mut turned, value)
+                .unwrap();
+        }
+        let wanted = Config::parse("exclusive=0", &Config::DEFAULT).unwrap();
         let pinned = text("exclusive=0", true).unwrap();
-        let other_defaults = Config::parse("v2.6.18,capacity=4096", &Config::DEFAULT).unwrap();
-        assert_eq!(
-            Config::parse(&pinned, &other_defaults).unwrap(),
-            Config::parse("exclusive=0", &Config::DEFAULT).unwrap()
-        );
+        assert_eq!(Config::parse(&pinned, &turned).unwrap(), wanted, "{pinned}");
+        let default = text("", true).unwrap();
+        assert_eq!(Config::parse(&default, &turned).unwrap(), Config::DEFAULT);
     }
 
     #[test]

@@ -127,7 +127,7 @@ impl Document {
     }
 
     /// Adds another document's boots, if they answer the same question on the same kind of machine; gives it back
-    /// if they do not.
+    /// if they do not. The summary is the caller's to renew.
     pub fn absorb(&mut self, other: Self) -> Result<Option<Self>> {
         if !self.is_alike(&other) {
             return Ok(Some(other));
@@ -142,7 +142,6 @@ impl Document {
             }
             self.boots.push(boot);
         }
-        self.sum_up();
         Ok(None)
     }
 
@@ -181,9 +180,9 @@ pub fn join(files: &[impl AsRef<Path>]) -> Result<Vec<Document>> {
                     Some(unlike) => document = unlike,
                 }
             }
-            document.sum_up();
             joined.push(document);
         }
     }
+    joined.iter_mut().for_each(Document::sum_up);
     Ok(joined)
 }

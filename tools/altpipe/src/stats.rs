@@ -6,7 +6,7 @@ use rand_chacha::ChaCha8Rng;
 use statrs::statistics::{Data, OrderStatistics, Statistics};
 
 /// Resamples behind each interval: enough that the interval's ends move by far less than they are apart.
-const RESAMPLES: usize = 4000;
+const RESAMPLES: usize = 2000;
 
 /// The middle value. NaN for no values.
 pub fn median(values: &[f64]) -> f64 {

@@ -178,12 +178,7 @@ impl<'a> Team<'a> {
         }
         let switches = machine_switches();
         self.open_gate()?;
-        while !self.tasks.is_empty() {
-            self.reap()?;
-            if !self.tasks.is_empty() {
-                self.pause(self.deadline)?;
-            }
-        }
+        self.wait_for_all_but(0)?;
         let system_switches = machine_switches()
             .zip(switches)
             .map(|(after, before)| after - before);
@@ -200,6 +195,17 @@ impl<'a> Team<'a> {
             system_switches,
             counters: self.counters()?,
         })
+    }
+
+    /// Waits until all tasks but so many have ended.
+    pub fn wait_for_all_but(&mut self, rest: usize) -> Result<()> {
+        loop {
+            self.reap()?;
+            if self.tasks.len() <= rest {
+                return Ok(());
+            }
+            self.pause(self.deadline)?;
+        }
     }
 
     /// The processes of the tasks that have not ended, in the order of their making.

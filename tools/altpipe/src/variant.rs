@@ -4,15 +4,17 @@
 //! A config contains commas, and so does a list of variants. The rule that tells them apart: spaces and `;`
 //! always end a variant; after a comma, `knob=value` belongs to the config at its left, and a bare word (`native`,
 //! `default`, a preset) begins the next variant. `native` takes no knobs, so `native,times=full,freeze_check=1` is
-//! two variants. A knob set twice in one config is refused, for it means that a separator was forgotten.
+//! two variants. `ALL` stands for every preset, oldest first. A knob set twice in one config is refused, for it means that a separator was forgotten.
 
 use std::fmt;
 
+use altpipe_core::PRESETS;
 use anyhow::{Result, bail};
 use serde::{Deserialize, Serialize};
 
 const NATIVE: &str = "native";
 const DEFAULT: &str = "default";
+const ALL: &str = "ALL";
 
 /// One side of a comparison.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -95,6 +97,8 @@ fn parse_item(item: &str, variants: &mut Vec<Variant>) -> Result<()> {
             close(&mut config, variants);
             if piece == NATIVE {
                 variants.push(Variant::Native);
+            } else if piece == ALL {
+                variants.extend(PRESETS.iter().map(|preset| Variant::of(preset.name)));
             } else {
                 config.push(piece);
             }
@@ -169,6 +173,16 @@ mod tests {
         );
         assert_eq!(labels(&["default,times=full"]), ["times=full"]);
         assert_eq!(labels(&["native,default"]), ["native", "default"]);
+    }
+
+    #[test]
+    fn all_is_every_preset() {
+        let all = labels(&["native,ALL"]);
+        assert_eq!(all.len(), 1 + PRESETS.len());
+        assert_eq!(
+            (all[0].as_str(), all[1].as_str()),
+            ("native", PRESETS[0].name)
+        );
     }
 
     #[test]

@@ -47,11 +47,11 @@ pub const ALL: [(&str, &str); 14] = [
     ("small", "writes of 1 to 16 bytes, reads of 4 KiB"),
     (
         "herd-racing",
-        "one token, many blocking readers; who has it sends it on at once",
+        "one token, many blocking readers; the next is sent once one is taken",
     ),
     (
         "herd-paced",
-        "the same, but the token is sent only when all readers sleep",
+        "the same, but the next is sent only when all readers sleep",
     ),
     (
         "stdio",
@@ -111,8 +111,14 @@ fn load(name: &str, readers: u32) -> Box<dyn Load> {
         "stream-4k" => Box::new(stream::Stream { chunk: 4096 }),
         "stream-64k" => Box::new(stream::Stream { chunk: 65536 }),
         "small" => Box::new(small::Small),
-        "herd-racing" => Box::new(herd::Racing { readers }),
-        "herd-paced" => Box::new(herd::Paced { readers }),
+        "herd-racing" => Box::new(herd::Herd {
+            readers,
+            paced: false,
+        }),
+        "herd-paced" => Box::new(herd::Herd {
+            readers,
+            paced: true,
+        }),
         "stdio" => Box::new(stdio::Stdio),
         "create-alone" => Box::new(create::Create { beside: false }),
         "create-beside" => Box::new(create::Create { beside: true }),

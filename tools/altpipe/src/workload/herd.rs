@@ -1,16 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
 //! One token, many blocking readers, as the job server of make has it: how many wake up for one token?
 //!
-//! Two forms. *Racing*: whoever has the token sends it on at once and comes back for it, after the test in Linux'
-//! commit 0ddad21d3e99 and `stress-ng --pipeherd`. *Paced*: the next token is sent only when all readers sleep, so
-//! each token finds the whole herd asleep and the figures do not hang on the scheduler.
+//! After the test in Linux' commit 0ddad21d3e99 and `stress-ng --pipeherd`, but with a sender apart from the readers.
+//! Where readers send the token on themselves, the one that has it mostly reads it back before anybody that it woke
+//! gets a CPU, and there is no herd to see. Two forms. *Racing*: the next token is sent as soon as one is taken, while
+//! those woken in vain may still be about. *Paced*: it is sent only when all readers sleep, so that the figures do
+//! not hang on the scheduler.
+//!
+//! Readers are looked at from outside at two moments at which all of them sleep; what they used in between is exact.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use nix::unistd::Pid;
+use nix::fcntl::OFlag;
+use nix::unistd::{Pid, pipe2};
 
 use super::Load;
 use crate::sample::Measurement;
@@ -18,144 +24,130 @@ use crate::team::{Ground, Team};
 use crate::transfer::{put, take};
 use crate::usage::{Outside, machine_switches, now_ns};
 
-/// A token says how many came before it; that many bytes travel at once.
+/// A token is a number; that many bytes travel at once.
 const TOKEN: usize = size_of::<u64>();
 
-/// Every task reads the token, adds one, and writes it back, until it has come round often enough.
-pub struct Racing {
+/// Tokens to a herd of so many readers.
+pub struct Herd {
     pub readers: u32,
+    pub paced: bool,
 }
 
-impl Load for Racing {
+impl Load for Herd {
     fn unit(&self) -> &'static str {
         "token"
     }
 
     fn ops(&self) -> u64 {
-        4000
+        // A paced token costs a look at each reader, one that races may wake all of them.
+        if self.paced { 50 } else { 300 }
     }
 
     fn run(&self, ground: Ground<'_>, ops: u64) -> Result<Measurement> {
-        let mut team = Team::new(ground, self.readers as usize)?;
+        let mut team = Team::new(ground, self.readers as usize + 1)?;
         let (reader, writer) = team.pipe()?;
-        put(writer, &0u64.to_ne_bytes())?;
+        // Says that a token was taken. A native pipe whatever is measured, so that it costs all variants alike.
+        let (taken, taker) = pipe2(OFlag::O_CLOEXEC)?;
         for _ in 0..self.readers {
-            team.task(&[reader, writer], |clock| {
+            team.task(&[reader], |_| {
                 let mut token = [0; TOKEN];
-                clock.start()?;
                 loop {
                     take(reader, &mut token)?;
-                    let passed = u64::from_ne_bytes(token) + 1;
-                    put(writer, &passed.to_ne_bytes())?;
-                    if passed >= ops {
-                        return clock.stop();
+                    if !self.paced {
+                        put(&taker, &[0])?;
                     }
                 }
             })?;
         }
-        // Once the token has come round often enough, each other task still takes it once and leaves.
-        let tokens = ops.max(1) + u64::from(self.readers) - 1;
-        team.finish(tokens, tokens * TOKEN as u64)
-    }
-}
-
-/// The tool sends a token, waits until the herd sleeps again, and sends the next.
-pub struct Paced {
-    pub readers: u32,
-}
-
-impl Load for Paced {
-    fn unit(&self) -> &'static str {
-        "token"
-    }
-
-    fn ops(&self) -> u64 {
-        50
-    }
-
-    fn run(&self, ground: Ground<'_>, ops: u64) -> Result<Measurement> {
-        let mut team = Team::new(ground, self.readers as usize)?;
-        let (reader, writer) = team.pipe()?;
-        for _ in 0..self.readers {
-            team.task(&[reader], |clock| {
-                let mut token = [0; TOKEN];
+        let readers = team.tasks().to_vec();
+        if !self.paced {
+            team.task(&[writer], |clock| {
                 clock.start()?;
-                loop {
-                    take(reader, &mut token)?;
+                for token in 0..ops {
+                    put(writer, &token.to_ne_bytes())?;
+                    take(&taken, &mut [0])?;
                 }
+                clock.stop()
             })?;
         }
-        team.open_gate()?;
-        let herd = Herd::watch(team.tasks())?;
-        herd.settle(&team)?;
-
-        // Between two moments at which all sleep, the figures seen from outside are exact.
-        let before = (
-            Total::of(&team)?,
-            team.counters()?,
-            machine_switches(),
-            now_ns()?,
-        );
-        for token in 0..ops {
-            put(writer, &token.to_ne_bytes())?;
-            herd.settle(&team)?;
-        }
-        let (after, wall_ns) = (Total::of(&team)?, now_ns()? - before.3);
-        let mut counters = team.counters()?;
-        for (name, value) in &mut counters {
-            // The pipe was made before the first look, yet it is this sample's.
-            if name != "pipes_created" {
-                *value -= before.1[name];
+        let watch = Watch::open(&readers)?;
+        watch.settle(&team)?;
+        let before = Look::at(&readers, &team)?;
+        if self.paced {
+            for token in 0..ops {
+                put(writer, &token.to_ne_bytes())?;
+                watch.settle(&team)?;
             }
+        } else {
+            team.open_gate()?;
+            team.wait_for_all_but(readers.len())?;
+            watch.settle(&team)?;
         }
-        Ok(Measurement {
-            ops,
-            bytes: ops * TOKEN as u64,
-            cpu_ns: after.cpu_ns - before.0.cpu_ns,
-            user_us: None,
-            system_us: None,
-            wall_ns,
-            voluntary: after.voluntary - before.0.voluntary,
-            involuntary: after.involuntary - before.0.involuntary,
-            system_switches: machine_switches()
-                .zip(before.2)
-                .map(|(after, before)| after - before),
-            counters,
-        })
+        Ok(Look::at(&readers, &team)?.since(before, ops))
     }
 }
 
-/// What all readers have used so far.
-struct Total {
+/// The herd at a moment.
+struct Look {
     cpu_ns: u64,
     voluntary: u64,
     involuntary: u64,
+    counters: BTreeMap<String, u64>,
+    system_switches: Option<u64>,
+    now_ns: u64,
 }
 
-impl Total {
-    fn of(team: &Team<'_>) -> Result<Self> {
-        let mut total = Self {
+impl Look {
+    fn at(readers: &[Pid], team: &Team<'_>) -> Result<Self> {
+        let mut look = Self {
             cpu_ns: 0,
             voluntary: 0,
             involuntary: 0,
+            counters: team.counters()?,
+            system_switches: machine_switches(),
+            now_ns: now_ns()?,
         };
-        for task in team.tasks() {
-            let seen = Outside::of(*task)?;
-            total.cpu_ns += seen.cpu_ns;
-            total.voluntary += seen.voluntary;
-            total.involuntary += seen.involuntary;
+        for reader in readers {
+            let seen = Outside::of(*reader)?;
+            look.cpu_ns += seen.cpu_ns;
+            look.voluntary += seen.voluntary;
+            look.involuntary += seen.involuntary;
         }
-        Ok(total)
+        Ok(look)
+    }
+
+    fn since(mut self, before: Self, ops: u64) -> Measurement {
+        for (name, value) in &mut self.counters {
+            // The pipe was made before the first look, yet it is this sample's.
+            if name != "pipes_created" {
+                *value -= before.counters[name];
+            }
+        }
+        Measurement {
+            ops,
+            bytes: ops * TOKEN as u64,
+            cpu_ns: self.cpu_ns - before.cpu_ns,
+            user_us: None,
+            system_us: None,
+            wall_ns: self.now_ns - before.now_ns,
+            voluntary: self.voluntary - before.voluntary,
+            involuntary: self.involuntary - before.involuntary,
+            system_switches: self
+                .system_switches
+                .zip(before.system_switches)
+                .map(|(after, before)| after - before),
+            counters: self.counters,
+        }
     }
 }
 
 /// The readers' states, kept open: asking is most of what pacing costs.
-struct Herd(Vec<File>);
+struct Watch(Vec<File>);
 
-impl Herd {
-    fn watch(tasks: &[Pid]) -> Result<Self> {
+impl Watch {
+    fn open(readers: &[Pid]) -> Result<Self> {
         let open = |task| File::open(format!("/proc/{task}/stat")).context("watching a reader");
-        Ok(Self(tasks.iter().map(open).collect::<Result<_>>()?))
+        Ok(Self(readers.iter().map(open).collect::<Result<_>>()?))
     }
 
     /// Returns once every reader has been found asleep in one pass in which none had to be waited for.

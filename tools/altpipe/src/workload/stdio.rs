@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A program that prints lines into one that reads lines, both through the C library's stdio.
 //!
+//! The writer formats each line, as programs that print do, which takes longer than reading it. So the reader waits
+//! for each flush, as an assembler waits for its compiler; a writer faster than its reader fills the pipe, and the
+//! size of its buffer then no longer shows in switches.
+//!
 //! stdio takes the size of its buffers from fstat's `st_blksize`, and that is the point: nothing here sets, asks for
 //! or imitates a buffer size. What the pipe says is what the C library does with it.
 
@@ -15,8 +19,10 @@ use super::Load;
 use crate::sample::Measurement;
 use crate::team::{End, Ground, Team};
 
-/// A line as a compiler or a log might print it: 64 bytes with its end.
-const LINE: &CStr = c"The quick brown fox jumps over 13 lazy dogs, then takes a rest.\n";
+/// The format of a line, which takes a number.
+const LINE: &CStr = c"%08lu: the quick brown fox jumps over as many dogs and rests.\n";
+/// What it comes to: for numbers of up to eight digits, a line of 64 bytes.
+const LENGTH: u64 = 64;
 
 /// Lines from one program to another.
 pub struct Stdio;
@@ -36,8 +42,8 @@ impl Load for Stdio {
         team.task(&[writer], |clock| {
             let stream = Stream::open(writer, c"w")?;
             clock.start()?;
-            for _ in 0..ops {
-                stream.print(LINE)?;
+            for number in 0..ops {
+                stream.print(number)?;
             }
             stream.close()?;
             clock.stop()
@@ -57,7 +63,7 @@ impl Load for Stdio {
                 Err(Errno::ENODATA.into())
             }
         })?;
-        team.finish(ops, ops * LINE.count_bytes() as u64)
+        team.finish(ops, ops * LENGTH)
     }
 }
 
@@ -79,9 +85,9 @@ impl Stream {
         Ok(Self(stream))
     }
 
-    fn print(&self, text: &CStr) -> io::Result<()> {
-        // SAFETY: by the invariant the stream is open; the text is a C string.
-        if unsafe { libc::fputs(text.as_ptr(), self.0) } < 0 {
+    fn print(&self, number: u64) -> io::Result<()> {
+        // SAFETY: by the invariant the stream is open; the format is a C string and asks for one long.
+        if unsafe { libc::fprintf(self.0, LINE.as_ptr(), number) } < 0 {
             return Err(io::Error::last_os_error());
         }
         Ok(())
