@@ -81,6 +81,7 @@ impl Question {
 
 /// Measures, and gives the document with its summary. An interrupted one says so and holds what there is.
 pub fn measure(question: &Question, method: &Method, device: Option<&Device>) -> Result<Document> {
+    signals::hold()?;
     let environment = Environment::here();
     let scale = method.scale_for(&environment);
     let line_ups: Vec<_> = question
@@ -104,7 +105,6 @@ pub fn measure(question: &Question, method: &Method, device: Option<&Device>) ->
         timeout: method.timeout,
     };
 
-    signals::hold()?;
     let busy = settle::wait(method.settle)?;
     let bar = progress_bar(turns.len());
     let harvest = runner::run(&turns, &names, &mut executor, |turn| {

@@ -275,10 +275,16 @@ fn ctrl_c_writes_what_was_sampled_and_leaves_no_task() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    std::thread::sleep(Duration::from_secs(1));
+    let end = Instant::now() + Duration::from_secs(30);
     let pid = Pid::from_raw(child.id() as i32);
+    // Its tasks are there once it measures. The first few samples are short.
+    while fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"))
+        .is_ok_and(|tasks| tasks.is_empty())
+    {
+        assert!(Instant::now() < end, "it did not begin");
+    }
+    std::thread::sleep(Duration::from_millis(300));
     kill(pid, Signal::SIGINT).unwrap();
-    let end = Instant::now() + Duration::from_secs(10);
     let status = loop {
         if let Some(status) = child.try_wait().unwrap() {
             break status;
