@@ -36,8 +36,11 @@ install_packages() {
 	# A broken source of somebody else's must not stop us: what counts is
 	# whether the packages can be had.
 	apt-get update -q || :
+	export DEBIAN_FRONTEND=noninteractive
+	# What an interrupted run may have left half done.
+	dpkg --configure -a
 	# shellcheck disable=SC2086 # a list of words
-	DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $1
+	apt-get install -q -y --no-install-recommends -o DPkg::Lock::Timeout=300 $1
 }
 
 # The mirror this host uses for Debian itself, in whatever format its sources are.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow};
 use nix::errno::Errno;
-use nix::fcntl::{Flock, FlockArg};
+use nix::fcntl::{FcntlArg, FdFlag, Flock, FlockArg, fcntl};
 
 /// `${XDG_CACHE_HOME:-$HOME/.cache}/altpipe`, as tools/toolchain.sh has it.
 #[derive(Clone)]
@@ -38,12 +38,14 @@ impl Cache {
         self.root.join(relative)
     }
 
-    /// Waits for the lock of that name. It is released when dropped, or by the
-    /// kernel when the process ends in whatever way.
+    /// Waits for the lock of that name. It is released when dropped; or, should we
+    /// be killed, when the last process that we started meanwhile has ended: they
+    /// inherit it, so that nobody begins anew beside an orphan that still writes.
     pub fn lock(&self, name: &str) -> Result<Flock<File>> {
         let path = self.path(format!("{name}.lock"));
         let file =
             File::create(&path).with_context(|| format!("cannot make {}", path.display()))?;
+        fcntl(&file, FcntlArg::F_SETFD(FdFlag::empty()))?;
         let file = match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
             Ok(lock) => return Ok(lock),
             Err((file, Errno::EWOULDBLOCK)) => file,
@@ -51,9 +53,40 @@ impl Cache {
                 return Err(error).with_context(|| format!("cannot lock {}", path.display()));
             }
         };
-        eprintln!("  waiting for another altpipe-vm ({})", path.display());
+        eprintln!("  ..     waiting for what another altpipe-vm has begun");
         Flock::lock(file, FlockArg::LockExclusive)
             .map_err(|(_, error)| error)
             .with_context(|| format!("cannot lock {}", path.display()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    #[test]
+    fn what_we_start_inherits_the_lock_and_dropping_it_frees_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = Cache {
+            root: dir.path().to_owned(),
+        };
+        let lock = cache.lock("x").unwrap();
+        let mut orphan = Command::new("sleep")
+            .arg("1000")
+            .stdin(Stdio::null())
+            .spawn()
+            .unwrap();
+        let inherited = fs::read_dir(format!("/proc/{}/fd", orphan.id()))
+            .unwrap()
+            .filter_map(|entry| fs::read_link(entry.unwrap().path()).ok())
+            .any(|target| target == cache.path("x.lock"));
+        assert!(inherited);
+        drop(lock);
+        let file = File::create(cache.path("x.lock")).unwrap();
+        assert!(Flock::lock(file, FlockArg::LockExclusiveNonblock).is_ok());
+        orphan.kill().unwrap();
+        orphan.wait().unwrap();
     }
 }
