@@ -50,7 +50,7 @@ run: tools kernel modules ## one command there: make run CMD='altpipe status'
 
 .PHONY: modules
 modules: ## the kernel module, rust/altpipe.ko
-	$(in-toolchain) $(MAKE) -C $(KDIR) M=$(CURDIR) modules
+	tools/timed.sh "kernel module" $(in-toolchain) $(MAKE) -C $(KDIR) M=$(CURDIR) modules
 
 .PHONY: modules_install
 modules_install: ## install it below $(INSTALL_MOD_PATH)/lib/modules
