@@ -208,6 +208,17 @@ impl<'a> Team<'a> {
         }
     }
 
+    /// Ends all tasks that have not ended.
+    pub fn dismiss(&mut self) {
+        for task in &self.tasks {
+            // A task that has ended meanwhile is a zombie still, so its number is nobody else's.
+            let _ = kill(*task, Signal::SIGKILL);
+        }
+        for task in self.tasks.drain(..) {
+            let _ = waitpid(task, None);
+        }
+    }
+
     /// The processes of the tasks that have not ended, in the order of their making.
     pub fn tasks(&self) -> &[Pid] {
         &self.tasks
@@ -273,13 +284,7 @@ impl<'a> Team<'a> {
 impl Drop for Team<'_> {
     /// No task outlives its sample, however that ended.
     fn drop(&mut self) {
-        for task in &self.tasks {
-            // A task that has ended meanwhile is a zombie still, so its number is nobody else's.
-            let _ = kill(*task, Signal::SIGKILL);
-        }
-        for task in &self.tasks {
-            let _ = waitpid(*task, None);
-        }
+        self.dismiss();
     }
 }
 
