@@ -294,3 +294,65 @@ fn spin(ns: u64) -> io::Result<()> {
     while now_ns()? < until {}
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transfer::{drain, put};
+
+    fn ground(seconds: f64) -> Ground<'static> {
+        Ground {
+            source: Source::Native,
+            jitter: Jitter::default(),
+            timeout: Duration::from_secs_f64(seconds),
+        }
+    }
+
+    #[test]
+    fn a_reader_sees_the_end_of_the_file_when_the_only_writer_is_gone() {
+        let mut team = Team::new(ground(1.0), 2).unwrap();
+        let (reader, writer) = team.pipe().unwrap();
+        team.task(&[writer], |clock| {
+            clock.start()?;
+            put(writer, &[1, 2, 3])?;
+            clock.stop()
+        })
+        .unwrap();
+        team.task(&[reader], |clock| {
+            clock.start()?;
+            let got = drain(reader, &mut [0; 16])?;
+            clock.stop()?;
+            if got == 3 {
+                Ok(())
+            } else {
+                Err(io::ErrorKind::InvalidData.into())
+            }
+        })
+        .unwrap();
+        let measurement = team.finish(1, 3).unwrap();
+        assert_eq!((measurement.ops, measurement.bytes), (1, 3));
+        assert!(measurement.wall_ns > 0);
+    }
+
+    #[test]
+    fn a_task_that_fails_says_why() {
+        let mut team = Team::new(ground(1.0), 1).unwrap();
+        let (reader, writer) = team.pipe().unwrap();
+        // The task holds no read end, and the tool's own is not written to: a write to it fails.
+        team.task(&[writer], |_| put(reader, &[0])).unwrap();
+        let error = team.finish(1, 1).unwrap_err().to_string();
+        assert!(error.contains("Bad file descriptor"), "{error}");
+    }
+
+    #[test]
+    fn a_task_that_sleeps_for_ever_is_given_up_and_gone() {
+        let mut team = Team::new(ground(0.3), 1).unwrap();
+        let (reader, writer) = team.pipe().unwrap();
+        team.task(&[reader, writer], |_| drain(reader, &mut [0]).map(drop))
+            .unwrap();
+        let task = team.tasks()[0];
+        let error = team.finish(1, 1).unwrap_err().to_string();
+        assert!(error.contains("1 of its tasks did not end"), "{error}");
+        assert!(kill(task, None).is_err(), "it is still there");
+    }
+}
