@@ -28,7 +28,7 @@ fn vendor() -> Option<&'static str> {
     #[allow(unused_unsafe)]
     // SAFETY: every x86-64 CPU has CPUID; a leaf that it lacks reads as another, which the first test rules out.
     let (features, hypervisor) = unsafe { (__cpuid(1), __cpuid(0x4000_0000)) };
-    if features.ecx & 1 << 31 == 0 {
+    if features.ecx & (1 << 31) == 0 {
         return None;
     }
     let signature: Vec<u8> = [hypervisor.ebx, hypervisor.ecx, hypervisor.edx]

@@ -20,7 +20,7 @@ pub enum Source<'a> {
     Altpipe(&'a Device, &'a str),
 }
 
-impl<'a> Source<'a> {
+impl Source<'_> {
     /// A new pipe: its read end and its write end.
     pub fn pipe(&self) -> io::Result<(OwnedFd, OwnedFd)> {
         match self {

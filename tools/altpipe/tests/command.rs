@@ -328,7 +328,7 @@ fn the_manual_pages_are_those_that_the_command_line_gives() {
         assert!(
             text == fs::read_to_string(entry.path()).unwrap(),
             "{} is out of date: run altpipe man Documentation/man",
-            name.display()
+            name.to_string_lossy()
         );
         pages += 1;
     }
