@@ -44,12 +44,12 @@ echo "1..6"
 before=$(knobs)
 
 expect "own-pipe makes a default pipe" 0 "$here/own-pipe" <<'EOF'
-^config: $
+^config: v7.3$
 ^read:   30 bytes of 30$
 ^counts: 2 writes, 1 merges, 1 reads, 0 tail locks, 0 time updates$
 EOF
 expect "own-pipe makes a pipe by its own config" 0 "$here/own-pipe" tail_update=wait_lock,times=full <<'EOF'
-^config: times=full,tail_update=wait_lock$
+^config: v7.3,times=full,tail_update=wait_lock$
 ^counts: 2 writes, 1 merges, 1 reads, 1 tail locks, 3 time updates$
 EOF
 expect "own-pipe says which config was refused" 1 "$here/own-pipe" tail_update=spin_lock <<'EOF'
@@ -57,7 +57,7 @@ expect "own-pipe says which config was refused" 1 "$here/own-pipe" tail_update=s
 EOF
 expect "with-knobs.sh turns knobs for a command and shows the counts" 0 \
 	"$here/with-knobs.sh" times=mtime exclusive=0 -- "$here/own-pipe" <<'EOF'
-^config: times=mtime,exclusive=0$
+^config: v7.3,times=mtime,exclusive=0$
 ^pipes_created  *1$
 ^time_updates  *2$
 EOF

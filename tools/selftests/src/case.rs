@@ -20,6 +20,8 @@ pub struct Case {
     pub name: &'static str,
     /// Where it must hold.
     pub scope: Scope,
+    /// Whether it takes much more than a moment: traffic, crowds, races.
+    pub long: bool,
     /// The scenario; it panics where the sentence is false.
     pub run: fn(&Subject),
 }
@@ -30,6 +32,18 @@ impl Case {
         Self {
             name,
             scope: Scope::Every,
+            long: false,
+            run,
+        }
+    }
+
+    /// A case that holds for every pipe and takes long. It is left out for configs of one knob: the presets hold
+    /// nearly every value of every knob as well, in company.
+    pub const fn long(name: &'static str, run: fn(&Subject)) -> Self {
+        Self {
+            name,
+            scope: Scope::Every,
+            long: true,
             run,
         }
     }
@@ -39,6 +53,7 @@ impl Case {
         Self {
             name,
             scope: Scope::Altpipe,
+            long: false,
             run,
         }
     }
@@ -48,6 +63,7 @@ impl Case {
         Self {
             name,
             scope: Scope::Device,
+            long: false,
             run,
         }
     }

@@ -4,6 +4,7 @@
 use crate::case::Area;
 
 mod atomicity;
+mod capacity;
 mod config;
 mod controls;
 mod counters;
@@ -20,7 +21,9 @@ mod notices;
 mod packets;
 mod pointers;
 mod poll;
+mod presets;
 mod processes;
+mod quota;
 mod signals;
 mod streams;
 mod sysfs;
@@ -42,6 +45,8 @@ pub const AREAS: &[Area] = &[
     signals::AREA,
     notices::AREA,
     herd::AREA,
+    capacity::AREA,
+    quota::AREA,
     inode::AREA,
     processes::AREA,
     config::AREA,
@@ -51,6 +56,7 @@ pub const AREAS: &[Area] = &[
     foreign::AREA,
     device::AREA,
     sysfs::AREA,
+    presets::AREA,
 ];
 
 /// The controls of the runner, which belong to no run of tests.

@@ -4,7 +4,7 @@
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use altpipe_uapi::{Control, DEVICE};
@@ -130,7 +130,7 @@ impl Cli {
         let control = Control::open().map_err(|error| {
             format!("{DEVICE}: {error}; load the module, or test the kernel's pipes alone with --subject native")
         })?;
-        let control = Rc::new(control);
+        let control = Arc::new(control);
         let subjects = if self.config.is_empty() {
             Subject::all(&control)
         } else {

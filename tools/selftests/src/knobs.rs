@@ -43,23 +43,35 @@ pub fn active(text: &str) -> &str {
         .unwrap_or(text)
 }
 
-/// The values of all knobs at one time.
-pub struct Snapshot(Vec<(&'static str, String)>);
+/// The limits beside the knobs.
+pub const LIMITS: [&str; 3] = [
+    "limits/user_pages_soft",
+    "limits/user_pages_hard",
+    "limits/max_size",
+];
+
+/// The values of all knobs and limits at one time.
+pub struct Snapshot(Vec<(PathBuf, String)>);
 
 impl Snapshot {
     /// Notes all values.
     pub fn take() -> io::Result<Self> {
-        let note = |knob: &'static altpipe_core::Knob| {
-            let text = fs::read_to_string(path("knobs").join(knob.name))?;
-            Ok((knob.name, active(text.trim_end()).to_string()))
+        let knobs = KNOBS.iter().map(|knob| path("knobs").join(knob.name));
+        let note = |path: PathBuf| {
+            let text = fs::read_to_string(&path)?;
+            Ok((path, active(text.trim_end()).to_string()))
         };
-        KNOBS.iter().map(note).collect::<io::Result<_>>().map(Self)
+        knobs
+            .chain(LIMITS.map(path))
+            .map(note)
+            .collect::<io::Result<_>>()
+            .map(Self)
     }
 
-    /// Sets all knobs back.
+    /// Sets all back.
     pub fn restore(&self) -> io::Result<()> {
         self.0
             .iter()
-            .try_for_each(|(name, value)| fs::write(path("knobs").join(name), value))
+            .try_for_each(|(path, value)| fs::write(path, value))
     }
 }

@@ -81,6 +81,9 @@ fn holds_for(case: &Case, subject: &Subject) -> bool {
     match subject {
         Subject::Native => case.scope == Scope::Every,
         Subject::Device(_) => case.scope == Scope::Device,
-        Subject::Altpipe { .. } => matches!(case.scope, Scope::Every | Scope::Altpipe),
+        Subject::Altpipe { .. } => {
+            matches!(case.scope, Scope::Every | Scope::Altpipe)
+                && !(case.long && subject.is_of_one_knob())
+        }
     }
 }

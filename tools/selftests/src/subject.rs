@@ -3,14 +3,16 @@
 
 use std::fmt;
 use std::io;
-use std::os::fd::OwnedFd;
-use std::rc::Rc;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
 
 use altpipe_core::config::Values;
-use altpipe_core::{Config, KNOBS, Knob};
+use altpipe_core::{Config, KNOBS, Knob, PRESETS};
 use altpipe_uapi::{Control, Flags};
 use rustix::io::{Errno, Result};
-use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::pipe::{PipeFlags, fcntl_getpipe_size, pipe_with};
+
+use crate::end::{checked, number};
 
 /// The two ends of a pipe. A scenario takes them apart and drops an end to close it.
 pub struct Pipe {
@@ -26,11 +28,11 @@ pub enum Subject {
     /// pipe2(2) of the running kernel.
     Native,
     /// The control device itself, with pipes as it makes them by default.
-    Device(Rc<Control>),
+    Device(Arc<Control>),
     /// Pipes of the control device under one config.
     Altpipe {
         /// The open device. It stays open for the whole run, as it would in a program that makes many pipes.
-        control: Rc<Control>,
+        control: Arc<Control>,
         /// The text given to the create call.
         text: String,
         /// What the text says.
@@ -38,16 +40,12 @@ pub enum Subject {
     },
 }
 
-/// Configs that set several knobs at once as some release of Linux did.
-const MIXES: &[&str] = &[
-    "times=full,freeze_check=1,wake_writer=every_release,wake_reader=every_write,exclusive=0,split_wait=0",
-    "times=full,freeze_check=1,tail_update=wait_lock_wake,wake_writer=half,wake_reader=every_chunk,exclusive=0,split_wait=0",
-    "times=full,freeze_check=1,tail_update=wait_lock,wake_writer=was_full,wake_reader=was_empty",
-];
+/// Knobs about a pipe's size and its user's quota, which would make most scenarios others. They have cases of their own.
+const OWN_CASES: [&str; 2] = ["capacity", "min_def_buffers"];
 
 impl Subject {
     /// Altpipe under `text`, which may be empty for the defaults.
-    pub fn altpipe(control: &Rc<Control>, text: &str) -> std::result::Result<Self, String> {
+    pub fn altpipe(control: &Arc<Control>, text: &str) -> std::result::Result<Self, String> {
         let config = Config::parse(text, &Config::DEFAULT).map_err(|error| error.to_string())?;
         Ok(Self::Altpipe {
             control: control.clone(),
@@ -56,23 +54,28 @@ impl Subject {
         })
     }
 
-    /// The subjects of a full run: the kernel, the device, altpipe's default, each knob away from it, and mixes.
-    pub fn all(control: &Rc<Control>) -> Vec<Self> {
-        let single = KNOBS.iter().flat_map(|knob| {
-            values(knob)
-                .into_iter()
-                .map(move |value| format!("{}={value}", knob.name))
-        });
-        let texts = [String::new()]
-            .into_iter()
-            .chain(single)
-            .chain(MIXES.iter().map(|&mix| mix.into()));
-        let altpipes =
-            texts.map(|text| Self::altpipe(control, &text).expect("a config of our own"));
-        [Self::Native, Self::Device(control.clone())]
-            .into_iter()
-            .chain(altpipes)
-            .collect()
+    /// The subjects of a full run: the kernel, the device, altpipe's default, each knob away from it, and each preset.
+    pub fn all(control: &Arc<Control>) -> Vec<Self> {
+        let single = KNOBS
+            .iter()
+            .filter(|knob| !OWN_CASES.contains(&knob.name))
+            .flat_map(|knob| {
+                values(knob)
+                    .into_iter()
+                    .map(move |value| format!("{}={value}", knob.name))
+            });
+        let presets = PRESETS.iter().map(|preset| preset.name.to_string());
+        let mut configs = Vec::new();
+        let mut all = vec![Self::Native, Self::Device(control.clone())];
+        for text in [String::new()].into_iter().chain(single).chain(presets) {
+            let subject = Self::altpipe(control, &text).expect("a config of our own");
+            // Two releases may be the same by all knobs, and the newest is the default.
+            if !configs.contains(&subject.config()) {
+                configs.push(subject.config());
+                all.push(subject);
+            }
+        }
+        all
     }
 
     /// Makes a pipe, both ends blocking.
@@ -90,12 +93,47 @@ impl Subject {
         made.map(|(read, write)| Pipe { read, write })
     }
 
+    /// The capacity of a pipe of this kind.
+    pub fn size(&self, end: impl AsFd) -> Result<usize> {
+        match self {
+            Self::Native => fcntl_getpipe_size(end),
+            Self::Device(_) | Self::Altpipe { .. } => altpipe_uapi::get_size(end)
+                .map(|size| size as usize)
+                .map_err(|error| errno(&error)),
+        }
+    }
+
+    /// Asks for room for `bytes`; gives the new capacity.
+    pub fn resize(&self, end: impl AsFd, bytes: u32) -> Result<usize> {
+        match self {
+            Self::Native => {
+                // Not by the library, which takes an int where the kernel takes an unsigned one.
+                // SAFETY: fcntl with an integer touches no memory of ours.
+                checked(unsafe {
+                    libc::fcntl(number(&end), libc::F_SETPIPE_SZ, libc::c_ulong::from(bytes))
+                } as isize)
+            }
+            Self::Device(_) | Self::Altpipe { .. } => altpipe_uapi::set_size(end, bytes)
+                .map(|size| size as usize)
+                .map_err(|error| errno(&error)),
+        }
+    }
+
     /// The config of the pipes made. The kernel's own pipes are the default's model.
     pub fn config(&self) -> Config {
         match self {
             Self::Native | Self::Device(_) => Config::DEFAULT,
             Self::Altpipe { config, .. } => *config,
         }
+    }
+
+    /// Whether this is altpipe with one knob away from the default.
+    pub fn is_of_one_knob(&self) -> bool {
+        KNOBS
+            .iter()
+            .filter(|knob| !knob.same(&self.config(), &Config::DEFAULT))
+            .count()
+            == 1
     }
 
     /// Whether one wake-up runs one sleeper. A queue common to both sides is woken as a whole, whatever `exclusive` says.
@@ -128,13 +166,13 @@ impl Subject {
     }
 }
 
-/// Values that a knob takes other than its default: all words of a choice, the bounds of a range.
+/// Values that a knob takes other than its default: all words of a choice, the bounds of a range. A size goes no
+/// further than 1 MiB, beyond which a pipe may ask for more memory than there is.
 pub fn values(knob: &Knob) -> Vec<String> {
     let all: Vec<String> = match knob.values {
         Values::Switch => vec!["0".into(), "1".into()],
-        Values::Number { min, max } | Values::PowerOfTwo { min, max } => {
-            vec![min.to_string(), max.to_string()]
-        }
+        Values::Number { min, max } => vec![min.to_string(), max.to_string()],
+        Values::PowerOfTwo { min, max } => vec![min.to_string(), max.min(1 << 20).to_string()],
         Values::Choice(choices) => choices.iter().map(|choice| choice.word.into()).collect(),
     };
     let mut default = String::new();
@@ -147,6 +185,12 @@ fn create(control: &Control, flags: PipeFlags, config: &str) -> Result<(OwnedFd,
     control
         .create(Flags::from_bits(flags.bits()), config)
         .map_err(|error| errno(&error))
+}
+
+/// The config that a pipe of altpipe's says it has.
+pub fn config_of(end: impl AsFd) -> Config {
+    let text = altpipe_uapi::get_config(end).expect("GET_CONFIG");
+    Config::parse(&text, &Config::DEFAULT).unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
 /// The errno in an error of the library's.

@@ -4,7 +4,7 @@
 use std::ptr;
 use std::thread::scope;
 
-use altpipe_core::config::TailUpdate;
+use altpipe_core::config::{Prealloc, TailUpdate};
 use altpipe_uapi::{Stats, get_stats, raw};
 use rustix::io::Errno;
 
@@ -36,7 +36,7 @@ pub const AREA: Area = Area {
             counts_of_merges,
         ),
         Case::altpipe(
-            "each slot's page has one source, the pool among them",
+            "each slot's page comes from where the knobs of preallocation say",
             counts_of_pages,
         ),
         Case::altpipe(
@@ -175,33 +175,47 @@ fn counts_of_merges(subject: &Subject) {
         (10, 3),
     ] {
         write(&pipe.write, &vec![b'x'; size]).unwrap();
+        let merges = if subject.config().merge { merges } else { 0 };
         assert_eq!(counted(&pipe).merges, merges, "after {size} bytes");
     }
 }
 
+// Pool, unlocked, locked.
+fn sources(pipe: &Pipe) -> [u64; 3] {
+    let stats = counted(pipe);
+    [stats.pages_pool, stats.pages_unlocked, stats.pages_locked]
+}
+
 fn counts_of_pages(subject: &Subject) {
+    let config = subject.config();
+    let pooled = config.prealloc == Prealloc::Pool;
+    let ahead = if config.prealloc == Prealloc::Off {
+        0
+    } else {
+        u64::from(config.prealloc_max)
+    };
+    // How many spent pages outlive the read.
+    let kept = u64::from(if pooled {
+        config.prealloc_keep.min(config.prealloc_max)
+    } else {
+        config.page_cache
+    });
     let pipe = subject.pipe();
-    let mut slots = 0;
-    for pages in [1, 1, 3, 16, 5] {
-        write(&pipe.write, &vec![b'x'; pages * PAGE]).unwrap();
-        read_exact(&pipe.read, pages * PAGE);
-        slots += pages as u64;
-        let stats = counted(&pipe);
-        assert_eq!(
-            stats.pages_pool + stats.pages_unlocked + stats.pages_locked,
-            slots,
-            "{stats:?}"
-        );
+    let mut expected = [0; 3];
+    let mut stock = 0;
+    for pages in [1, 1, 1, 16, 16, 5] {
+        let fresh = ahead.min(pages).saturating_sub(stock);
+        let used = stock.min(pages);
+        write(&pipe.write, &vec![b'x'; pages as usize * PAGE]).unwrap();
+        expected = [
+            expected[0] + used,
+            expected[1] + fresh,
+            expected[2] + pages - used - fresh,
+        ];
+        assert_eq!(sources(&pipe), expected, "after {pages} pages");
+        read_exact(&pipe.read, pages as usize * PAGE);
+        stock = kept.min(pages + stock - used);
     }
-    let stats = counted(&pipe);
-    assert!(
-        stats.pages_pool > 0,
-        "spent pages are used again: {stats:?}"
-    );
-    assert!(
-        stats.pages_unlocked > 0,
-        "the first page cannot come from the pool: {stats:?}"
-    );
 }
 
 fn counts_of_sleeps(subject: &Subject) {

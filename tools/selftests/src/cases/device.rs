@@ -8,7 +8,8 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::scope;
 
-use altpipe_core::KNOBS;
+use altpipe_core::config::Times;
+use altpipe_core::{Config, KNOBS};
 use altpipe_uapi::{ABI_VERSION, Control, DEVICE, Flags, raw};
 use rustix::fd::FromRawFd;
 use rustix::io::{Errno, FdFlags, Result, fcntl_getfd};
@@ -20,7 +21,7 @@ use crate::end::{PAGE, read, read_exact, write};
 use crate::knobs;
 use crate::memory::{Cliff, NOWHERE, ioctl_at, ioctl_on};
 use crate::process::Process;
-use crate::subject::{Pipe, Subject, errno, values};
+use crate::subject::{Pipe, Subject, config_of, errno, values};
 use crate::task::Task;
 
 /// Cases about `/dev/altpipe`.
@@ -354,10 +355,12 @@ fn unterminated_config(subject: &Subject) {
     ioctl_on(subject.control(), raw::CREATE, &mut argument).unwrap();
     let pipe = take(argument.fd);
     assert_eq!(fcntl_getfd(&pipe.read), Ok(FdFlags::CLOEXEC));
-    assert_eq!(
-        altpipe_uapi::get_config(&pipe.read).unwrap(),
-        "times=full,exclusive=0"
-    );
+    let expected = Config {
+        exclusive: false,
+        times: Times::Full,
+        ..Config::DEFAULT
+    };
+    assert_eq!(config_of(&pipe.read), expected);
 }
 
 fn file_system(_: &Subject) {

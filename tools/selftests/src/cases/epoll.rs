@@ -42,7 +42,7 @@ pub const AREA: Area = Area {
             "a one-shot watch is silent until it is armed again",
             one_shot,
         ),
-        Case::every(
+        Case::long(
             "16 threads in epoll_wait and epoll_ctl on one pipe neither lose a byte nor get stuck",
             many_threads,
         ),

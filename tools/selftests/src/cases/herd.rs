@@ -25,7 +25,7 @@ pub const AREA: Area = Area {
             "one free slot runs one of many blocked writers, or all where waits are not exclusive",
             paced_writers,
         ),
-        Case::every(
+        Case::long(
             "a token passed among 32 readers costs a bounded number of switches per hop",
             racing_token,
         ),
@@ -37,7 +37,7 @@ pub const AREA: Area = Area {
             "room for all of many blocked writers reaches all, by hand-over",
             writer_hand_over,
         ),
-        Case::every(
+        Case::long(
             "readers and writers of mixed sizes never all sleep",
             mixed_sizes,
         ),

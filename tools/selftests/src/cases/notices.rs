@@ -3,12 +3,14 @@
 
 use std::os::fd::AsRawFd;
 
+use altpipe_core::config::FasyncRule;
+use altpipe_uapi::{Stats, get_stats};
 use rustix::fd::AsFd;
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 
 use crate::case::{Area, Case};
-use crate::end::{PAGE, checked, number, read, write};
+use crate::end::{PAGE, checked, fill, number, read, write};
 use crate::signal::{self, Interrupted};
 use crate::subject::{Pipe, Subject};
 
@@ -17,11 +19,11 @@ pub const AREA: Area = Area {
     name: "notices",
     cases: &[
         Case::every(
-            "a reader with O_ASYNC gets a signal for every write, drained or not",
+            "a reader with O_ASYNC gets a signal for every write, or for every wake-up where fasync says so",
             every_write,
         ),
         Case::every(
-            "a writer with O_ASYNC gets a signal for every read",
+            "a writer with O_ASYNC gets a signal for every read, or for every wake-up where fasync says so",
             every_read,
         ),
         Case::every(
@@ -59,26 +61,40 @@ fn ask(end: impl AsFd) {
 // From asm-generic/fcntl.h; the library does not name it.
 const F_SETSIG: i32 = 10;
 
-fn every_write(subject: &Subject) {
-    let Pipe { read: r, write: w } = subject.pipe();
-    ask(&r);
-    for count in 1..=10 {
-        write(&w, b"x").unwrap();
-        // The signal is for the caller itself, which takes it on its way out of the call.
-        assert_eq!(signal::handled(), count);
+// The signals due when `io` reads or writes are done: one for each, or, as before 5.14, for each wake-up sent.
+fn due(subject: &Subject, pipe: &Pipe, io: usize, wakes: fn(&Stats) -> u64) -> usize {
+    match subject.config().fasync {
+        FasyncRule::EveryIo => io,
+        FasyncRule::WithWake => wakes(&get_stats(&pipe.read).expect("GET_STATS")) as usize,
     }
-    read(&r, 5).unwrap();
-    assert_eq!(signal::handled(), 10);
+}
+
+fn every_write(subject: &Subject) {
+    let pipe = subject.pipe();
+    ask(&pipe.read);
+    for count in 1..=10 {
+        write(&pipe.write, b"x").unwrap();
+        // The signal is for the caller itself, which takes it on its way out of the call.
+        assert_eq!(
+            signal::handled(),
+            due(subject, &pipe, count, |stats| stats.reader_notifies)
+        );
+    }
+    let before = signal::handled();
+    read(&pipe.read, 5).unwrap();
+    assert_eq!(signal::handled(), before);
 }
 
 fn every_read(subject: &Subject) {
-    let Pipe { read: r, write: w } = subject.pipe();
-    ask(&w);
-    write(&w, &[b'x'; PAGE]).unwrap();
-    assert_eq!(signal::handled(), 0);
+    let pipe = subject.pipe();
+    fill(&pipe.write, PAGE);
+    ask(&pipe.write);
     for count in 1..=10 {
-        read(&r, 1).unwrap();
-        assert_eq!(signal::handled(), count);
+        read(&pipe.read, if count == 5 { PAGE } else { 1 }).unwrap();
+        assert_eq!(
+            signal::handled(),
+            due(subject, &pipe, count, |stats| stats.writer_notifies)
+        );
     }
 }
 

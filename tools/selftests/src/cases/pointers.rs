@@ -3,10 +3,14 @@
 
 use std::ptr;
 
+use altpipe_core::config::Publish;
+use rustix::event::PollFlags;
 use rustix::io::Errno;
 
 use crate::case::{Area, Case};
-use crate::end::{CAPACITY, PAGE, fill, queued, read, read_exact, write};
+use crate::end::{
+    CAPACITY, PAGE, fill, poll_now, queued, read, read_exact, set_nonblocking, write,
+};
 use crate::memory::{Cliff, NOWHERE, read_to, vector, write_from};
 use crate::signal::{self, Interrupted};
 use crate::subject::{Pipe, Subject};
@@ -55,7 +59,10 @@ pub const AREA: Area = Area {
             "a writev whose second page faults returns the first",
             second_page_faults,
         ),
-        Case::every("a fault does not cost a slot", fault_costs_no_slot),
+        Case::every(
+            "a fault costs no slot, unless slots are published before they are filled",
+            fault_costs_no_slot,
+        ),
     ],
 };
 
@@ -174,9 +181,36 @@ fn second_page_faults(subject: &Subject) {
 
 fn fault_costs_no_slot(subject: &Subject) {
     let Pipe { read: r, write: w } = subject.pipe();
-    for _ in 0..40 {
+    let in_sight = subject.config().publish == Publish::BeforeCopy;
+    set_nonblocking(&r, true);
+    for _ in 0..10 {
         assert_eq!(write_from(&w, NOWHERE, PAGE), Err(Errno::FAULT));
+        assert_eq!(
+            poll_now(&r, PollFlags::IN),
+            if in_sight {
+                PollFlags::IN
+            } else {
+                PollFlags::empty()
+            }
+        );
     }
-    assert_eq!(fill(&w, PAGE), CAPACITY);
-    assert_eq!(read_exact(&r, CAPACITY).len(), CAPACITY);
+    assert_eq!(queued(&r), 0);
+    assert_eq!(
+        fill(&w, PAGE),
+        if in_sight {
+            CAPACITY - 10 * PAGE
+        } else {
+            CAPACITY
+        }
+    );
+    assert_eq!(
+        read_exact(&r, CAPACITY - 10 * PAGE).len(),
+        CAPACITY - 10 * PAGE
+    );
+    if in_sight {
+        // Empty slots are no data, and a read that finds nothing else says so.
+        assert_eq!(write_from(&w, NOWHERE, PAGE), Err(Errno::FAULT));
+        assert_eq!(read(&r, 1), Err(Errno::AGAIN));
+        assert_eq!(poll_now(&r, PollFlags::IN), PollFlags::empty());
+    }
 }

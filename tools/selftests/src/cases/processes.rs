@@ -22,11 +22,11 @@ use crate::task::Call;
 pub const AREA: Area = Area {
     name: "processes",
     cases: &[
-        Case::every(
+        Case::long(
             "a fork storm of 32 writers delivers every record",
             fork_storm,
         ),
-        Case::every("killed readers leave the pipe to the living", killed_reader),
+        Case::long("killed readers leave the pipe to the living", killed_reader),
         Case::every(
             "an end passed over a socket works after its first owner has closed it",
             passed_over_socket,
@@ -35,7 +35,7 @@ pub const AREA: Area = Area {
             "a full descriptor table is EMFILE and leaves nothing open",
             table_full,
         ),
-        Case::every(
+        Case::long(
             "a thousand pipes come and go and leave no descriptor",
             thousand_pipes,
         ),

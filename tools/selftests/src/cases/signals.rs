@@ -37,15 +37,15 @@ pub const AREA: Area = Area {
             "a signal ends poll with EINTR even under SA_RESTART",
             poll_interrupted,
         ),
-        Case::every(
+        Case::long(
             "a signal to one of two blocked readers never swallows the other's data",
             reader_passes_on,
         ),
-        Case::every(
+        Case::long(
             "a signal to one of two blocked writers never swallows the other's room",
             writer_passes_on,
         ),
-        Case::every(
+        Case::long(
             "a stream under a rain of signals loses nothing and gets stuck nowhere",
             rain,
         ),
@@ -141,7 +141,7 @@ fn poll_interrupted(subject: &Subject) {
 // other sleeps on with a byte in the pipe, and the watchdog ends the case.
 fn reader_passes_on(subject: &Subject) {
     signal::count(SIGNAL, Interrupted::Fails);
-    for round in 0..20 {
+    for round in 0..10 {
         let Pipe { read: r, write: w } = subject.pipe();
         scope(|s| {
             let first = Task::asleep_in(s, Call::Read, &r, || read(&r, 1));
@@ -170,7 +170,7 @@ fn reader_passes_on(subject: &Subject) {
 
 fn writer_passes_on(subject: &Subject) {
     signal::count(SIGNAL, Interrupted::Fails);
-    for round in 0..20 {
+    for round in 0..10 {
         let Pipe { read: r, write: w } = subject.pipe();
         fill(&w, PAGE);
         scope(|s| {
@@ -196,7 +196,7 @@ fn writer_passes_on(subject: &Subject) {
 }
 
 fn rain(subject: &Subject) {
-    const TOTAL: usize = 1_000_000;
+    const TOTAL: usize = 500_000;
     signal::count(SIGNAL, Interrupted::Fails);
     let Pipe { read: r, write: w } = subject.pipe();
     scope(|s| {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
-use altpipe_core::config::Values;
+use altpipe_core::config::{Times, Values};
 use altpipe_core::{Config, KNOBS, Knob};
 use altpipe_uapi::{Stats, get_config, get_stats};
 use rustix::io::Errno;
@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use crate::case::{Area, Case};
 use crate::end::{PAGE, fill, read, read_exact, write};
 use crate::knobs::{active, path, show, store};
-use crate::subject::{Subject, errno, values};
+use crate::subject::{Subject, config_of, errno, values};
 
 /// Cases about `/sys/class/misc/altpipe`.
 pub const AREA: Area = Area {
@@ -84,13 +84,6 @@ fn default(knob: &Knob) -> String {
     text
 }
 
-fn config_of_new_pipe(subject: &Subject) -> Config {
-    let text = get_config(subject.pipe().read).unwrap();
-    Config::parse(&text, &Config::DEFAULT)
-        .map_err(|error| error.to_string())
-        .unwrap()
-}
-
 fn knob_files(_: &Subject) {
     assert_eq!(
         files("knobs"),
@@ -121,7 +114,15 @@ fn choices_listed(_: &Subject) {
 
 fn values_stored(_: &Subject) {
     for knob in KNOBS {
-        for value in values(knob).into_iter().chain([default(knob)]) {
+        let largest = match knob.values {
+            Values::Number { max, .. } | Values::PowerOfTwo { max, .. } => vec![max.to_string()],
+            Values::Switch | Values::Choice(_) => Vec::new(),
+        };
+        for value in values(knob)
+            .into_iter()
+            .chain(largest)
+            .chain([default(knob)])
+        {
             for end in ["", "\n"] {
                 store(&file(knob), format!("{value}{end}")).unwrap();
                 assert_eq!(active(&show(&file(knob))), value);
@@ -140,7 +141,7 @@ fn pipes_record(subject: &Subject) {
             knob.store(&mut expected, &value)
                 .map_err(|error| error.to_string())
                 .unwrap();
-            assert_eq!(config_of_new_pipe(subject), expected);
+            assert_eq!(config_of(subject.pipe().read), expected);
             assert_eq!(get_config(&older.read).unwrap(), older_config);
             store(&file(knob), default(knob)).unwrap();
         }
@@ -154,7 +155,14 @@ fn config_over_knobs(subject: &Subject) {
         .control()
         .create(altpipe_uapi::Flags::CLOEXEC, "exclusive=1,block_size=512")
         .unwrap();
-    assert_eq!(get_config(&r).unwrap(), "block_size=512,times=full");
+    assert_eq!(
+        config_of(&r),
+        Config {
+            block_size: 512,
+            times: Times::Full,
+            ..Config::DEFAULT
+        }
+    );
     assert_eq!(
         (
             active(&show("knobs/times")),
@@ -233,7 +241,7 @@ fn bad_stores(subject: &Subject) {
         assert_eq!(store(&file(knob), [0xff, 0xfe]), Err(Errno::INVAL));
         store(&file(knob), &good).unwrap();
     }
-    assert_eq!(config_of_new_pipe(subject), Config::DEFAULT);
+    assert_eq!(config_of(subject.pipe().read), Config::DEFAULT);
 }
 
 fn oversized_store(_: &Subject) {

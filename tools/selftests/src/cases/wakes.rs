@@ -12,7 +12,7 @@ use rustix::event::PollFlags;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 
 use crate::case::{Area, Case};
-use crate::end::{CAPACITY, PAGE, fill, poll_now, read_exact, write};
+use crate::end::{CAPACITY, PAGE, fill, poll_now, read, read_exact, set_nonblocking, write};
 use crate::subject::{Pipe, Subject};
 use crate::task::{Call, Task};
 
@@ -39,6 +39,18 @@ pub const AREA: Area = Area {
         Case::altpipe(
             "a wake-up for readers reaches sleeping writers on a common queue, and only there",
             common_queue,
+        ),
+        Case::altpipe(
+            "wake-ups carry the sync hint as sync_write and sync_read say",
+            sync_hints,
+        ),
+        Case::altpipe(
+            "a read with data goes on while a writer sleeps, where read_merge says so",
+            read_merges,
+        ),
+        Case::altpipe(
+            "a nonblocking read never goes on for a sleeping writer",
+            nonblocking_read_does_not_merge,
         ),
     ],
 };
@@ -153,14 +165,15 @@ fn common_queue(subject: &Subject) {
     const WRITERS: u64 = 4;
     let config = Config {
         wake_reader: WakeReader::EveryWrite,
+        merge: true,
         ..subject.config()
     };
-    let (read, write_end) = subject
+    let (read_end, write_end) = subject
         .control()
         .create(Flags::CLOEXEC, &config.to_string())
         .unwrap();
     let pipe = Pipe {
-        read,
+        read: read_end,
         write: write_end,
     };
     write(&pipe.write, &[b'x'; CAPACITY - PAGE]).unwrap();
@@ -193,4 +206,63 @@ fn common_queue(subject: &Subject) {
     } else {
         assert!(wasted >= WRITERS, "{wasted} wasted wake-ups");
     }
+}
+
+fn sync_hints(subject: &Subject) {
+    let pipe = subject.pipe();
+    let config = subject.config();
+    let sync_notifies = || get_stats(&pipe.read).unwrap().sync_notifies;
+    fill(&pipe.write, PAGE);
+    let of_writes = reader_notifies(&pipe);
+    assert!(of_writes > 0);
+    assert_eq!(
+        sync_notifies(),
+        if config.sync_write { of_writes } else { 0 }
+    );
+    let before = sync_notifies();
+    read_exact(&pipe.read, CAPACITY);
+    let of_reads = writer_notifies(&pipe);
+    assert!(of_reads > 0);
+    assert_eq!(
+        sync_notifies() - before,
+        if config.sync_read { of_reads } else { 0 }
+    );
+}
+
+// The pipe is full and a writer of four pages more sleeps.
+fn with_sleeping_writer(subject: &Subject, body: impl FnOnce(&Pipe)) {
+    let pipe = subject.pipe();
+    fill(&pipe.write, PAGE);
+    scope(|s| {
+        let writer = Task::asleep_in(s, Call::Write, &pipe.write, || {
+            write(&pipe.write, &[b'x'; 4 * PAGE])
+        });
+        body(&pipe);
+        assert_eq!(writer.join(), Ok(4 * PAGE));
+    });
+}
+
+fn read_merges(subject: &Subject) {
+    let expected = if subject.config().read_merge {
+        CAPACITY + 4 * PAGE
+    } else {
+        CAPACITY
+    };
+    with_sleeping_writer(subject, |pipe| {
+        // More than there will ever be: the read must end when no writer sleeps any more.
+        assert_eq!(
+            read(&pipe.read, 3 * CAPACITY).map(|data| data.len()),
+            Ok(expected)
+        );
+    });
+}
+
+fn nonblocking_read_does_not_merge(subject: &Subject) {
+    with_sleeping_writer(subject, |pipe| {
+        set_nonblocking(&pipe.read, true);
+        assert_eq!(
+            read(&pipe.read, 3 * CAPACITY).map(|data| data.len()),
+            Ok(CAPACITY)
+        );
+    });
 }
