@@ -79,6 +79,23 @@ impl Question {
     }
 }
 
+/// Each variant against the first; one alone against native.
+pub fn comparisons(variants: &[Variant]) -> Vec<Comparison> {
+    let against = |base: &Variant, changed: &Variant| Comparison {
+        base: base.clone(),
+        changed: changed.clone(),
+        workloads: Vec::new(),
+    };
+    match variants {
+        [] | [Variant::Native] => Vec::new(),
+        [only] => vec![against(&Variant::Native, only)],
+        [base, others @ ..] => others
+            .iter()
+            .map(|changed| against(base, changed))
+            .collect(),
+    }
+}
+
 /// Measures, and gives the document with its summary. An interrupted one says so and holds what there is.
 pub fn measure(question: &Question, method: &Method, device: Option<&Device>) -> Result<Document> {
     signals::hold()?;
@@ -157,4 +174,50 @@ fn progress_bar(turns: usize) -> ProgressBar {
     let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg} {eta}");
     ProgressBar::new(turns as u64)
         .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pairs(variants: &[&str]) -> Vec<(String, String)> {
+        let variants: Vec<_> = variants
+            .iter()
+            .map(|variant| Variant::of(variant))
+            .collect();
+        let pair =
+            |comparison: &Comparison| (comparison.base.to_string(), comparison.changed.to_string());
+        comparisons(&variants).iter().map(pair).collect()
+    }
+
+    #[test]
+    fn the_first_variant_is_the_base_of_all_others() {
+        let pair = |base: &str, changed: &str| (base.to_owned(), changed.to_owned());
+        assert_eq!(
+            pairs(&["v5.4", "native", "v5.5"]),
+            [pair("v5.4", "native"), pair("v5.4", "v5.5")]
+        );
+        assert_eq!(pairs(&["v5.4"]), [pair("native", "v5.4")]);
+        assert!(pairs(&["native"]).is_empty());
+    }
+
+    #[test]
+    fn a_workload_runs_the_variants_of_its_own_comparisons_and_native_twice() {
+        let mut comparisons = comparisons(&[Variant::of("v5.4"), Variant::of("v5.5")]);
+        comparisons[0].workloads = vec!["small".into()];
+        let question = Question {
+            study: None,
+            workloads: Vec::new(),
+            comparisons,
+            pinned: false,
+        };
+        let labels = |workload| {
+            let contestants = question.contestants(workload).into_iter();
+            contestants
+                .map(|contestant| contestant.variant.to_string())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(labels("small"), ["v5.4", "v5.5", "native", "native"]);
+        assert_eq!(labels("self-1"), ["native", "native"]);
+    }
 }

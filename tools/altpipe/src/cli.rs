@@ -102,7 +102,7 @@ pub struct Bench {
     #[arg(required = true, value_name = "WORKLOAD")]
     pub workloads: Vec<String>,
 
-    /// What to compare; the first is what ratios are relative to
+    /// What to compare; the first is what ratios are relative to, and one alone is held against native
     #[arg(long, num_args = 1.., value_name = "VARIANT", default_value = "native,default")]
     pub variants: Vec<String>,
 

@@ -48,7 +48,7 @@ use clap::Parser;
 use crate::bench::{Method, Question};
 use crate::cli::{Cli, Command};
 use crate::device::{Absent, Device};
-use crate::document::{Comparison, Document};
+use crate::document::Document;
 use crate::presentation::present;
 use crate::signals::Interrupted;
 use crate::sysfs::Sysfs;
@@ -99,7 +99,7 @@ fn run(cli: Cli) -> Result<u8> {
             let question = Question {
                 study: None,
                 workloads,
-                comparisons: to_first(&variants),
+                comparisons: bench::comparisons(&variants),
                 pinned: false,
             };
             let device = open(variants.iter().any(|variant| *variant != Variant::Native))?;
@@ -124,21 +124,6 @@ fn run(cli: Cli) -> Result<u8> {
         Command::Man(arguments) => cli::manual(&arguments.folder)?,
     }
     Ok(0)
-}
-
-/// Each variant against the first.
-fn to_first(variants: &[Variant]) -> Vec<Comparison> {
-    let Some((base, others)) = variants.split_first() else {
-        return Vec::new();
-    };
-    others
-        .iter()
-        .map(|changed| Comparison {
-            base: base.clone(),
-            changed: changed.clone(),
-            workloads: Vec::new(),
-        })
-        .collect()
 }
 
 /// Shows what was measured, also where the user ended it early.
