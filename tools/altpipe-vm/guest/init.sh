@@ -6,7 +6,7 @@
 # the machine is for a person, on the console.
 #
 # Ports to the host: 1 standard output, 2 standard error, 3 the protocol:
-# "ready" or "no module", then "status N", then /out as a cpio archive.
+# "booted", then either "no module" or "status N" and /out as a cpio archive.
 
 mount -t proc proc /proc
 mount -t sysfs sysfs /sys
@@ -39,8 +39,8 @@ fi
 # The ports appear a moment after their driver.
 until [ -c /dev/vport0p3 ]; do usleep 10000; done
 exec 3>/dev/vport0p3
+echo booted >&3
 if load 2>/dev/vport0p2; then
-	echo ready >&3
 	sh /vm/command 3>&- </dev/null >/dev/vport0p1 2>/dev/vport0p2
 	echo "status $?" >&3
 	cd /out && find . | cpio -o -H newc >&3 2>/dev/null

@@ -6,7 +6,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -20,7 +20,12 @@ use crate::interrupt::Interrupt;
 
 /// From power-on to the first word of our init. An idle host needs 3 s under
 /// emulation; a busy one with two cores was seen to take ten times that.
-const BOOT_TIMEOUT: Duration = Duration::from_secs(120);
+const BOOT_TIMEOUT: Duration = Duration::from_secs(90);
+
+/// How often a boot is tried. On a busy host about one emulated boot in fifty
+/// was seen to hang while the kernel woke its second processor, long before
+/// anything of ours ran.
+const BOOT_ATTEMPTS: u32 = 3;
 
 /// What to boot, and how.
 #[derive(Clone)]
@@ -54,7 +59,7 @@ pub enum End {
 }
 
 enum Event {
-    Ready,
+    Booted,
     Ended(Protocol),
 }
 
@@ -67,7 +72,7 @@ enum Protocol {
 
 impl Machine {
     /// Boots, runs the guest's command and collects what it leaves. The
-    /// kernel's log goes to `console` in `dir`.
+    /// kernel's log goes to `console.log` in `dir`.
     pub fn run(
         &self,
         dir: &Path,
@@ -75,6 +80,29 @@ impl Machine {
         stdout: impl Write + Send + 'static,
         stderr: impl Write + Send + 'static,
     ) -> Result<End> {
+        let mut outputs = (stdout, stderr);
+        for _ in 1..BOOT_ATTEMPTS {
+            let (end, unused) = self.attempt(dir, interrupt, outputs)?;
+            if end != End::BootTimeout {
+                return Ok(end);
+            }
+            eprintln!("altpipe-vm: the kernel did not come up in time; trying again");
+            outputs = unused;
+        }
+        Ok(self.attempt(dir, interrupt, outputs)?.0)
+    }
+
+    /// One try; gives back where the output went.
+    fn attempt<O, E>(
+        &self,
+        dir: &Path,
+        interrupt: &Interrupt,
+        (stdout, stderr): (O, E),
+    ) -> Result<(End, (O, E))>
+    where
+        O: Write + Send + 'static,
+        E: Write + Send + 'static,
+    {
         let log = dir.join("console.log");
         // QEMU gets the ports as its three standard files: pipes that nobody
         // else inherits, so that their end of file is the end of the machine.
@@ -103,37 +131,33 @@ impl Machine {
             .context("cannot run setpriv and qemu-system-x86_64")?;
         drop(command);
 
-        let copiers = [
-            copy(child.stdout.take().expect("piped"), stdout),
-            copy(child.stderr.take().expect("piped"), stderr),
-        ];
+        let stdout = copy(child.stdout.take().expect("piped"), stdout);
+        let stderr = copy(child.stderr.take().expect("piped"), stderr);
         let (events, inbox) = mpsc::channel();
         let listener = thread::spawn(move || listen(protocol.into(), &events));
         let (protocol, late) = self.watch(&mut child, &inbox, interrupt)?;
         let status = child.wait().context("cannot wait for qemu")?;
         listener.join().expect("the listener does not panic");
-        for copier in copiers {
-            copier.join().expect("the copiers do not panic")?;
-        }
+        let stdout = stdout.join().expect("the copiers do not panic")?;
+        let stderr = stderr.join().expect("the copiers do not panic")?;
 
-        if let Some(signal) = interrupt.signal() {
-            return Ok(End::Interrupted(signal));
-        }
-        // A fault that the kernel reports explains everything after it.
         let text = fs::read(&log).with_context(|| format!("cannot read {}", log.display()))?;
         let text = String::from_utf8_lossy(&text);
         let reports = console::reports(&text);
-        if !reports.is_empty() {
-            return Ok(End::Reported(
-                reports.into_iter().map(str::to_owned).collect(),
-            ));
-        }
-        Ok(match (late, protocol) {
-            (Some(end), _) => end,
-            (None, Protocol::Status(status, results)) => End::Exited { status, results },
-            (None, Protocol::NoModule) => End::NoModule,
-            (None, Protocol::Cut) => End::Vanished(status),
-        })
+        let end = if let Some(signal) = interrupt.signal() {
+            End::Interrupted(signal)
+        } else if !reports.is_empty() {
+            // A fault that the kernel reports explains everything after it.
+            End::Reported(reports.into_iter().map(str::to_owned).collect())
+        } else {
+            match (late, protocol) {
+                (Some(end), _) => end,
+                (None, Protocol::Status(status, results)) => End::Exited { status, results },
+                (None, Protocol::NoModule) => End::NoModule,
+                (None, Protocol::Cut) => End::Vanished(status),
+            }
+        };
+        Ok((end, (stdout, stderr)))
     }
 
     /// Waits until the machine has ended, and ends it when it is late or when we
@@ -149,7 +173,7 @@ impl Machine {
         let mut late = None;
         loop {
             match inbox.recv_timeout(Interrupt::INTERVAL) {
-                Ok(Event::Ready) => {
+                Ok(Event::Booted) => {
                     booted = true;
                     deadline = Instant::now() + self.timeout;
                 }
@@ -235,32 +259,33 @@ fn follow(port: &mut impl BufRead, events: &Sender<Event>) -> Option<Protocol> {
         port.read_line(&mut text).ok()?;
         text.strip_suffix('\n').map(str::to_owned)
     };
-    match &*line()? {
-        "ready" => {}
-        "no module" => return Some(Protocol::NoModule),
-        _ => return None,
+    if line()? != "booted" {
+        return None;
     }
-    events.send(Event::Ready).ok()?;
-    let status = line()?.strip_prefix("status ")?.parse().ok()?;
+    events.send(Event::Booted).ok()?;
+    let end = line()?;
+    if end == "no module" {
+        return Some(Protocol::NoModule);
+    }
+    let status = end.strip_prefix("status ")?.parse().ok()?;
     let mut results = Vec::new();
     port.read_to_end(&mut results).ok()?;
     Some(Protocol::Status(status, results))
 }
 
 /// Passes on what a command prints, as it prints it.
-fn copy(
+fn copy<W: Write + Send + 'static>(
     mut from: impl Read + Send + 'static,
-    mut to: impl Write + Send + 'static,
-) -> thread::JoinHandle<io::Result<()>> {
+    mut to: W,
+) -> JoinHandle<io::Result<W>> {
     thread::spawn(move || {
         let mut buffer = [0; 16 * 1024];
         loop {
-            match from.read(&mut buffer)? {
-                0 => return to.flush(),
-                length => {
-                    to.write_all(&buffer[..length])?;
-                    to.flush()?;
-                }
+            let length = from.read(&mut buffer)?;
+            to.write_all(&buffer[..length])?;
+            to.flush()?;
+            if length == 0 {
+                return Ok(to);
             }
         }
     })

@@ -145,7 +145,7 @@ fn entry(name: &str, content: &str) -> String {
 
 fn ends_with(status: u8, results: &str) -> String {
     format!(
-        "echo ready >&3\nprintf 'status {status}\\n{results}{}' >&3",
+        "echo booted >&3\nprintf 'status {status}\\n{results}{}' >&3",
         entry("TRAILER!!!", "")
     )
 }
@@ -182,7 +182,7 @@ fn results_and_the_kernels_log_land_in_the_directory() {
 
 #[test]
 fn results_that_stop_short_are_no_success() {
-    let bench = Bench::new("printf 'ready\\nstatus 0\\n070701' >&3");
+    let bench = Bench::new("printf 'booted\\nstatus 0\\n070701' >&3");
     let out = bench.path("out");
     let output = bench.run(&["--out", out.to_str().unwrap(), "--", "true"]);
     assert_eq!(output.status.code(), Some(205));
@@ -211,7 +211,7 @@ fn a_report_of_the_kernel_outweighs_the_commands_success() {
 
 #[test]
 fn a_machine_that_goes_away_is_told_from_a_command_that_fails() {
-    let bench = Bench::new("echo ready >&3; exit 1");
+    let bench = Bench::new("echo booted >&3; exit 1");
     let output = bench.run(&["--", "true"]);
     assert_eq!(output.status.code(), Some(204));
     assert!(text(&output.stderr).contains("console.log"));
@@ -219,7 +219,7 @@ fn a_machine_that_goes_away_is_told_from_a_command_that_fails() {
 
 #[test]
 fn a_module_that_does_not_load_is_named() {
-    let bench = Bench::new("echo 'no module' >&3");
+    let bench = Bench::new("printf 'booted\\nno module\\n' >&3");
     let output = bench.run(&["--", "true"]);
     assert_eq!(output.status.code(), Some(205));
     assert!(text(&output.stderr).contains("module did not load"));
@@ -227,7 +227,7 @@ fn a_module_that_does_not_load_is_named() {
 
 #[test]
 fn a_command_that_takes_too_long_is_ended() {
-    let bench = Bench::new("echo last words >$console; echo ready >&3; exec sleep 1000");
+    let bench = Bench::new("echo last words >$console; echo booted >&3; exec sleep 1000");
     let output = bench.run(&["--timeout", "1", "--", "true"]);
     assert_eq!(output.status.code(), Some(202));
     bench.machine_is_gone();
@@ -242,7 +242,7 @@ fn a_command_that_takes_too_long_is_ended() {
 
 #[test]
 fn told_to_stop_it_ends_the_machine_and_leaves_nothing_behind() {
-    let bench = Bench::new("echo ready >&3; exec sleep 1000");
+    let bench = Bench::new("echo booted >&3; exec sleep 1000");
     let mut child = bench.hang();
     let killed = Command::new("kill")
         .args(["-TERM", &child.id().to_string()])
@@ -256,7 +256,7 @@ fn told_to_stop_it_ends_the_machine_and_leaves_nothing_behind() {
 
 #[test]
 fn killed_outright_it_takes_the_machine_along() {
-    let bench = Bench::new("echo ready >&3; exec sleep 1000");
+    let bench = Bench::new("echo booted >&3; exec sleep 1000");
     let mut child = bench.hang();
     child.kill().unwrap();
     child.wait().unwrap();
