@@ -239,7 +239,7 @@ fn bench_help() -> String {
         text += &format!("  {name:width$}  {what}\n");
     }
     text += "\
-`self`, `stream`, `herd` and `create` are all of their kind, `all` is everything.
+`self`, `stream`, `herd`, `stdio` and `create` are all of their kind, `all` is everything.
 
 Variants:
   native            the kernel's own pipe

@@ -32,7 +32,7 @@ pub trait Load {
 }
 
 /// Names and what each does, in the order of help and output.
-pub const ALL: [(&str, &str); 14] = [
+pub const ALL: [(&str, &str); 15] = [
     ("self-1", "one task writes 1 byte and reads it back"),
     ("self-100", "the same with 100 bytes"),
     ("self-4k", "the same with 4 KiB"),
@@ -54,9 +54,10 @@ pub const ALL: [(&str, &str); 14] = [
         "the same, but the next is sent only when all readers sleep",
     ),
     (
-        "stdio",
-        "lines through C stdio, whose buffers follow st_blksize",
+        "stdio-compile",
+        "lines through C stdio, whose buffers follow st_blksize; the writer works on each",
     ),
+    ("stdio-print", "the same; the writer only formats each"),
     ("create-alone", "make a pipe and close it"),
     ("create-beside", "the same while another pipe lives"),
 ];
@@ -69,7 +70,7 @@ pub struct Workload {
     pub load: Box<dyn Load>,
 }
 
-/// The workloads that a list of names stands for: `self`, `stream`, `herd` and `create` are all of their kind,
+/// The workloads that a list of names stands for: `self`, `stream`, `herd`, `stdio` and `create` are all of their kind,
 /// `all` is everything.
 pub fn resolve<S: AsRef<str>>(names: &[S], readers: u32) -> Result<Vec<Workload>> {
     let mut chosen: Vec<Workload> = Vec::new();
@@ -119,7 +120,8 @@ fn load(name: &str, readers: u32) -> Box<dyn Load> {
             readers,
             paced: true,
         }),
-        "stdio" => Box::new(stdio::Stdio),
+        "stdio-compile" => Box::new(stdio::Stdio { works: true }),
+        "stdio-print" => Box::new(stdio::Stdio { works: false }),
         "create-alone" => Box::new(create::Create { beside: false }),
         "create-beside" => Box::new(create::Create { beside: true }),
         _ => unreachable!("{name} has a row in ALL but no arm here"),

@@ -82,8 +82,8 @@ fn every_workload_runs_on_native_and_counts_what_it_did() {
     let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(document["schema"], 1);
     let samples = document["boots"][0]["samples"].as_array().unwrap();
-    // 14 workloads, native and its twin, a warm-up round and two that count.
-    assert_eq!(samples.len(), 14 * 2 * 3);
+    // 15 workloads, native and its twin, a warm-up round and two that count.
+    assert_eq!(samples.len(), 15 * 2 * 3);
     for sample in samples {
         let workload = sample["workload"].as_str().unwrap();
         assert!(
