@@ -9,6 +9,7 @@ pub(crate) mod fasync;
 pub(crate) mod file_operations;
 pub(crate) mod iov;
 pub(crate) mod miscdevice;
+pub(crate) mod mutex;
 pub(crate) mod pseudo_fs;
 pub(crate) mod quota;
 pub(crate) mod registry;

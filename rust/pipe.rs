@@ -36,6 +36,7 @@ use crate::{
         fasync::{Band, FasyncList},
         file_operations::{Ends, FasyncCall, IoCall},
         iov::Page,
+        mutex::{self, HotGuard, HotMutex},
         quota::Charge,
         wait::{PollMask, PollTable, WaitQueue},
     },
@@ -50,13 +51,9 @@ use crate::{
 use core::num::Wrapping;
 use kernel::{
     iov::{IovIterDest, IovIterSource},
-    new_mutex,
     prelude::*,
     static_lock_class,
-    sync::{
-        lock::{mutex::MutexBackend, Guard},
-        Arc, Mutex,
-    },
+    sync::Arc,
 };
 
 mod poll;
@@ -66,7 +63,7 @@ mod sleep;
 mod write;
 
 use pool::Pool;
-use sleep::{Queueing, SleepCounters};
+use sleep::WastedTurns;
 
 /// What the mutex protects.
 pub(crate) struct State {
@@ -84,7 +81,7 @@ pub(crate) struct State {
 }
 
 /// The state with the mutex held.
-type LockedState<'a> = Guard<'a, State, MutexBackend>;
+type LockedState<'a> = HotGuard<'a, State>;
 
 /// What is read without the mutex; all of it is written under it, but for `watched`.
 struct View {
@@ -94,8 +91,10 @@ struct View {
     ends: Published,
     /// The ring's limit, and the number of writers that sleep for room.
     limits: Published,
-    /// The number of pages in the pool, and how many a write may have there ahead of the lock.
-    pages: Published,
+    /// The number of pages in the pool.
+    stock: Word,
+    /// How many a write may have there before it takes the lock.
+    ahead: Word,
     /// The bits of a [`Watched`](crate::ring::Watched); they are only ever set.
     watched: Word,
 }
@@ -104,13 +103,13 @@ struct View {
 #[pin_data]
 pub(crate) struct Classic {
     #[pin]
-    state: Mutex<State>,
+    state: HotMutex<State>,
     #[pin]
     rd_wait: WaitQueue,
     #[pin]
     wr_wait: WaitQueue,
     view: View,
-    sleeps: SleepCounters,
+    wasted: WastedTurns,
     limits: Arc<Limits>,
     rd_fasync: FasyncList,
     wr_fasync: FasyncList,
@@ -129,20 +128,10 @@ impl Classic {
             .store(state.ring.limit(), state.waiting_writers);
     }
 
-    /// Publishes how many pages the pool has, and may have.
+    /// Publishes how many pages the pool has.
     #[inline]
-    fn publish_pages(&self, state: &State) {
-        self.view
-            .pages
-            .store(state.pool.count(), state.page_rule.ahead);
-    }
-
-    /// How many pages a write of `len` bytes should allocate before it takes the lock.
-    #[inline]
-    fn pages_missing(&self, len: usize) -> u32 {
-        let (stock, ahead) = self.view.pages.load();
-
-        PageRule::missing(len, stock, ahead)
+    fn publish_stock(&self, state: &State) {
+        self.view.stock.store(state.pool.count().into());
     }
 
     /// Drops the lock. Pages that the pool does not keep are freed after that.
@@ -151,7 +140,7 @@ impl Classic {
         if state.pool.has_excess(state.page_rule) {
             return self.trim_and_unlock(state);
         }
-        self.publish_pages(&state);
+        self.publish_stock(&state);
     }
 
     #[inline(never)]
@@ -159,7 +148,7 @@ impl Classic {
         let rule = state.page_rule;
         let excess = state.pool.take_excess(rule);
 
-        self.publish_pages(&state);
+        self.publish_stock(&state);
         drop(state);
         drop(excess);
     }
@@ -198,17 +187,18 @@ impl Engine for Classic {
         };
 
         Ok(try_pin_init!(Self {
-            state <- new_mutex!(state, "altpipe"),
+            state <- mutex::new(state, c"altpipe::state", static_lock_class!()),
             rd_wait <- WaitQueue::new(c"altpipe::rd_wait", static_lock_class!()),
             wr_wait <- WaitQueue::new(c"altpipe::wr_wait", static_lock_class!()),
             view: View {
                 span: Published::new(Span::START.head, Span::START.tail),
                 ends: Published::new(0, 0),
                 limits: Published::new(slots, 0),
-                pages: Published::new(0, page_rule.ahead),
+                stock: Word::new(0),
+                ahead: Word::new(page_rule.ahead.into()),
                 watched: Word::new(0),
             },
-            sleeps: SleepCounters::new(),
+            wasted: WastedTurns::new(),
             limits,
             rd_fasync: FasyncList::new(),
             wr_fasync: FasyncList::new(),
@@ -240,7 +230,7 @@ impl Engine for Classic {
                     self.view.span.store_span(state.ring.advance_tail());
                     drop(page);
                 }
-                self.publish_pages(&state);
+                self.publish_stock(&state);
                 drop(state);
                 drop(pages);
             }
@@ -308,12 +298,12 @@ impl Engine for Classic {
             .and_then(|fresh| state.ring.resize(fresh).map_err(|_| EBUSY));
         match resized {
             Ok(old) => {
-                let queueing = Queueing::from(&state.config);
+                let signal = state.wake_writers();
                 self.publish_limits(&state);
                 drop(state);
                 drop(old);
                 // One is enough: who is woken alone hands over.
-                self.notify_writers(queueing, false);
+                self.notify_writers(signal);
                 Ok((slots as usize).saturating_mul(PAGE_SIZE))
             }
             Err(error) => {
@@ -330,7 +320,7 @@ impl Engine for Classic {
     fn counters(&self) -> Counters {
         let mut counters = self.state.lock().counters;
 
-        self.sleeps.add_to(&mut counters);
+        self.wasted.add_to(&mut counters);
         counters
     }
 }

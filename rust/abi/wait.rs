@@ -65,15 +65,12 @@ pub(crate) enum Slept {
 }
 
 /// What happened during one call of [`WaitQueue::sleep_until`].
-#[derive(Default)]
 pub(crate) struct Sleep {
-    /// How often the task left the processor.
-    pub(crate) sleeps: u32,
-    /// How often a wake-up brought it back.
-    pub(crate) wakes: u32,
-    /// How many of these found the condition still false.
-    pub(crate) wasted: u32,
-    /// Whether the last thing to happen was a wake-up.
+    /// How it ended.
+    pub(crate) outcome: Slept,
+    /// Whether the task left the processor at all.
+    pub(crate) slept: bool,
+    /// Whether a wake-up was the last thing that happened to it.
     pub(crate) woken: bool,
 }
 
@@ -162,20 +159,26 @@ impl WaitQueue {
     /// `ready` runs without any lock. The caller holds none either. An `exclusive` sleeper is
     /// woken alone and owes a wake-up to the next if there is still something to do.
     ///
-    /// Kept out of line: a pipe's fast path must not pay for this frame.
-    #[inline(never)]
+    /// `on_waste` is called each time a wake-up came, `ready` says no, and the task sleeps on.
+    ///
+    /// The caller should be out of line itself: a fast path must not pay for this frame.
+    #[inline(always)]
     pub(crate) fn sleep_until(
         &self,
         exclusive: bool,
         mut ready: impl FnMut() -> bool,
-    ) -> (Slept, Sleep) {
-        let mut seen = Sleep::default();
-
+        mut on_waste: impl FnMut(),
+    ) -> Sleep {
         if ready() {
-            return (Slept::Ready, seen);
+            return Sleep {
+                outcome: Slept::Ready,
+                slept: false,
+                woken: false,
+            };
         }
 
         pin_init::stack_pin_init!(let sleeper = Sleeper::new(exclusive));
+        let mut slept = false;
         loop {
             // SAFETY: By the type invariant; the entry is initialised, and does not move until
             // `finish_wait` has unlinked it.
@@ -186,25 +189,33 @@ impl WaitQueue {
                     bindings::TASK_INTERRUPTIBLE as c_int,
                 )
             };
+            let woken = sleeper.take_woken();
 
-            seen.woken = sleeper.take_woken();
-            seen.wakes = seen.wakes.saturating_add(seen.woken.into());
             if ready() {
-                break;
+                // SAFETY: By the type invariant; the entry was prepared on this queue.
+                unsafe { bindings::finish_wait(self.head.get(), sleeper.entry.get()) };
+                return Sleep {
+                    outcome: Slept::Ready,
+                    slept,
+                    woken,
+                };
             }
-            seen.wasted = seen.wasted.saturating_add(seen.woken.into());
             if pending != 0 {
                 // The entry is unlinked already. It was not by a wake-up, or `ready` had a chance
                 // to see why: so none is lost with us.
-                return (Slept::Interrupted, seen);
+                return Sleep {
+                    outcome: Slept::Interrupted,
+                    slept,
+                    woken,
+                };
             }
-            seen.sleeps = seen.sleeps.saturating_add(1);
+            if woken {
+                on_waste();
+            }
+            slept = true;
             // SAFETY: We are in a task's context and hold no spinlock.
             unsafe { bindings::schedule() };
         }
-        // SAFETY: By the type invariant; the entry was prepared on this queue.
-        unsafe { bindings::finish_wait(self.head.get(), sleeper.entry.get()) };
-        (Slept::Ready, seen)
     }
 }
 

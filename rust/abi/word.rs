@@ -42,9 +42,9 @@ impl Word {
         }
     }
 
-    /// Adds to the word; no addition is lost, and nothing is ordered.
-    pub(crate) fn add(&self, count: u64) {
-        self.0.add(count, ordering::Relaxed);
+    /// Adds one to the word; no addition is lost, and nothing is ordered.
+    pub(crate) fn increment(&self) {
+        self.0.add(1, ordering::Relaxed);
     }
 
     /// Sets bits of the word; no bit is lost, and nothing is ordered.

@@ -46,9 +46,13 @@ impl PageRule {
     /// How many pages to allocate before a write of `len` bytes that finds `stock` of them, where
     /// the rule allows `ahead`.
     #[inline]
-    pub fn missing(len: usize, stock: u32, ahead: u32) -> u32 {
-        let wanted = u32::try_from(len.div_ceil(PAGE_SIZE)).unwrap_or(u32::MAX);
-
-        wanted.min(ahead).saturating_sub(stock)
+    pub fn missing(len: usize, stock: u64, ahead: u64) -> u64 {
+        // Most writes want one page, and find it.
+        if len <= PAGE_SIZE && stock != 0 {
+            return 0;
+        }
+        (len.div_ceil(PAGE_SIZE) as u64)
+            .min(ahead)
+            .saturating_sub(stock)
     }
 }

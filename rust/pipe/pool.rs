@@ -66,8 +66,8 @@ impl Pool {
     }
 
     /// Allocates pages until there are `count` or no memory is left; may sleep.
-    pub(super) fn fill_to(&mut self, count: u32) {
-        while self.count() < count {
+    pub(super) fn fill_to(&mut self, count: u64) {
+        while u64::from(self.count()) < count {
             // A write without memory goes as far as it can.
             let Some(page) = Page::alloc() else { break };
             if self.put(page).is_err() {

@@ -2,10 +2,10 @@
 
 //! Reading.
 
-use super::{sleep::Queueing, Classic, LockedState, State};
+use super::{Classic, State};
 use crate::{
     abi::{fasync::Band, file_operations::IoCall, times, wait::PollMask},
-    config::{Config, FasyncRule, TailUpdate},
+    config::{FasyncRule, TailUpdate},
     ring::WriterWake,
 };
 use kernel::{current, iov::IovIterDest, prelude::*};
@@ -65,46 +65,38 @@ impl Classic {
                 if call.is_nonblocking() {
                     break Some(EAGAIN);
                 }
-                let queueing = Queueing::from(&state.config);
-                drop(state);
                 // Nothing was taken, so an interrupted reader owes nobody anything.
-                let woken = self.wait_readable(queueing)?;
-                state = self.state.lock();
-                if woken && state.ring.is_empty() && state.writers != 0 {
-                    self.sleeps.count_late();
-                }
+                state = self.sleep_for_data(state)?;
             }
             has_slept = true;
             wake = begin(&state);
         };
 
-        let queueing = Queueing::from(&state.config);
-        let Config {
-            times,
-            fasync,
-            sync_read: sync,
-            ..
-        } = state.config;
-        let notify_writers = wake.due();
+        let to_writers = wake.due().then(|| state.wake_writers());
         // We were woken alone; what we leave behind is for the next.
-        let hand_over = has_slept && queueing.exclusive && !state.ring.is_empty();
-        state.counters.writer_notifies += u64::from(notify_writers);
-        state.counters.sync_notifies += u64::from(notify_writers && sync);
-        state.counters.handovers += u64::from(hand_over);
+        let to_readers = if has_slept && !state.ring.is_empty() {
+            state.hand_to_reader()
+        } else {
+            None
+        };
+        let owners_hear = to_writers.is_some() || state.config.fasync == FasyncRule::EveryIo;
+        let times = state.config.times;
         if done > 0 {
             state.counters.reads += 1;
             state.counters.bytes_read += done as u64;
-            state.counters.time_updates += u64::from(times.touches_atime());
+            if times.touches_atime() {
+                state.counters.time_updates += 1;
+            }
         }
         self.unlock(state);
 
-        if notify_writers {
-            self.notify_writers(queueing, sync);
+        if let Some(signal) = to_writers {
+            self.notify_writers(signal);
         }
-        if hand_over {
-            self.notify_readers(sync);
+        if let Some(signal) = to_readers {
+            self.notify_readers(signal);
         }
-        if notify_writers || fasync == FasyncRule::EveryIo {
+        if owners_hear {
             self.wr_fasync.notify(Band::Out);
         }
         if done > 0 {
@@ -116,34 +108,11 @@ impl Classic {
         failure.map_or(Ok(0), Err)
     }
 
-    /// Has waiting writers woken, and sleeps until one of them wrote more.
-    #[inline(never)]
-    fn sleep_for_more<'a>(
-        &'a self,
-        mut state: LockedState<'a>,
-        wake: &WriterWake,
-    ) -> LockedState<'a> {
-        let queueing = Queueing::from(&state.config);
-        let sync = state.config.sync_read;
-        let notify_writers = wake.due();
-
-        state.counters.writer_notifies += u64::from(notify_writers);
-        state.counters.sync_notifies += u64::from(notify_writers && sync);
-        self.publish_pages(&state);
-        drop(state);
-        if notify_writers {
-            self.notify_writers(queueing, sync);
-            self.wr_fasync.notify(Band::Out);
-        }
-        self.wait_for_more(queueing);
-        self.state.lock()
-    }
-
     /// Frees the oldest slot, which is spent, and moves the tail over it.
     ///
     /// The pipe's mutex is all that the tail needs: who looks without it takes head and tail in
     /// one load. The other two ways are history's.
-    #[inline]
+    #[inline(always)]
     fn release_oldest(&self, state: &mut State, wake: &mut WriterWake) {
         let asked = wake.on_release(state.ring.span(), state.ring.limit());
 
@@ -159,11 +128,8 @@ impl Classic {
     }
 
     /// Moves the tail as Linux 5.5 to 6.6 did, under a wait queue's spinlock.
-    #[inline(never)]
+    #[cold]
     fn advance_under_wait_lock(&self, state: &mut State, wake: &mut WriterWake, asked: bool) {
-        let queueing = Queueing::from(&state.config);
-        let sync = state.config.sync_read;
-
         state.counters.tail_locks += 1;
         if state.config.tail_update == TailUpdate::WaitLock {
             self.rd_wait
@@ -173,21 +139,22 @@ impl Classic {
         }
 
         // The wake-up goes out from inside the lock, so the lock is that of the writers' queue.
-        self.writers_queue(queueing).with_lock(|queue| {
+        let signal = asked.then(|| state.wake_writers());
+        self.writers_queue(state.queueing()).with_lock(|queue| {
             self.view.span.store_span(state.ring.advance_tail());
-            if asked {
-                queue.wake(PollMask::WRITABLE, sync);
+            if let Some(signal) = signal {
+                queue.wake(PollMask::WRITABLE, signal.sync);
             }
         });
-        if asked {
-            state.counters.writer_notifies += 1;
-            state.counters.sync_notifies += u64::from(sync);
+        if let Some(signal) = signal {
             wake.sent();
-            if !queueing.split {
+            if !signal.split {
                 // Who polls for room is on the other queue, see the head of pipe.rs.
-                self.wr_wait.wake(PollMask::WRITABLE, sync);
+                self.wr_wait.wake(PollMask::WRITABLE, signal.sync);
             }
-            self.wr_fasync.notify(Band::Out);
+            if state.config.fasync == FasyncRule::WithWake {
+                self.wr_fasync.notify(Band::Out);
+            }
         }
     }
 }

@@ -4,129 +4,288 @@
 //!
 //! All of it is out of the fast path's line: who sleeps pays thousands of instructions anyway.
 
-use super::Classic;
+use super::{Classic, LockedState, State};
 use crate::{
-    abi::wait::{PollMask, Sleep, Slept, WaitQueue},
-    config::Config,
+    abi::{
+        fasync::Band,
+        wait::{PollMask, Sleep, Slept, WaitQueue},
+    },
+    config::FasyncRule,
+    ring::{ReaderWake, WriterWake},
     stats::Counters,
     sync::Word,
 };
+use core::num::Wrapping;
 use kernel::prelude::*;
 
 /// How sleepers are told apart from one another.
 #[derive(Clone, Copy)]
 pub(super) struct Queueing {
     /// One sleeper is woken at a time and owes the next a wake-up.
-    pub(super) exclusive: bool,
+    exclusive: bool,
+    /// Readers and writers have a queue each.
+    split: bool,
+}
+
+/// A wake-up that is due, and counted, and goes out when the lock is dropped.
+#[derive(Clone, Copy)]
+pub(super) struct Signal {
     /// Readers and writers have a queue each.
     pub(super) split: bool,
+    /// The scheduler hears that the sender is about to sleep.
+    pub(super) sync: bool,
 }
 
-impl From<&Config> for Queueing {
+impl State {
     #[inline]
-    fn from(config: &Config) -> Self {
-        Self {
+    pub(super) fn queueing(&self) -> Queueing {
+        Queueing {
             // On a common queue the one that is woken could be of the wrong side.
-            exclusive: config.exclusive && config.split_wait,
-            split: config.split_wait,
+            exclusive: self.config.exclusive && self.config.split_wait,
+            split: self.config.split_wait,
         }
+    }
+
+    #[inline]
+    fn signal(&self, sync: bool) -> Signal {
+        Signal {
+            split: self.config.split_wait,
+            sync,
+        }
+    }
+
+    /// Counts a wake-up that a write sends.
+    #[inline]
+    pub(super) fn wake_readers(&mut self) -> Signal {
+        let sync = self.config.sync_write;
+
+        self.counters.reader_notifies += 1;
+        self.counters.sync_notifies += u64::from(sync);
+        self.signal(sync)
+    }
+
+    /// Counts a wake-up that a read sends.
+    #[inline]
+    pub(super) fn wake_writers(&mut self) -> Signal {
+        let sync = self.config.sync_read;
+
+        self.counters.writer_notifies += 1;
+        self.counters.sync_notifies += u64::from(sync);
+        self.signal(sync)
+    }
+
+    /// Counts the wake-up that a reader which was woken alone owes the next, if it was.
+    #[cold]
+    pub(super) fn hand_to_reader(&mut self) -> Option<Signal> {
+        self.hand_over(self.config.sync_read)
+    }
+
+    /// The same for a writer.
+    #[cold]
+    pub(super) fn hand_to_writer(&mut self) -> Option<Signal> {
+        self.hand_over(self.config.sync_write)
+    }
+
+    fn hand_over(&mut self, sync: bool) -> Option<Signal> {
+        if !self.queueing().exclusive {
+            return None;
+        }
+        self.counters.handovers += 1;
+        Some(self.signal(sync))
     }
 }
 
-/// What sleepers count, without the lock.
-pub(super) struct SleepCounters {
-    reader_sleeps: Word,
-    writer_sleeps: Word,
-    reader_wakes: Word,
-    writer_wakes: Word,
-    wasted_wakes: Word,
+/// Turns in the sleep of one side that brought nothing: woken, and the condition still false.
+///
+/// Who turns over holds no lock, so these are counted apart.
+pub(super) struct WastedTurns {
+    pub(super) readers: Word,
+    pub(super) writers: Word,
 }
 
-impl SleepCounters {
+impl WastedTurns {
     pub(super) const fn new() -> Self {
         Self {
-            reader_sleeps: Word::new(0),
-            writer_sleeps: Word::new(0),
-            reader_wakes: Word::new(0),
-            writer_wakes: Word::new(0),
-            wasted_wakes: Word::new(0),
+            readers: Word::new(0),
+            writers: Word::new(0),
         }
     }
 
-    /// Notes that a task which was woken came too late.
-    #[cold]
-    pub(super) fn count_late(&self) {
-        self.wasted_wakes.add(1);
-    }
-
-    fn count_reader(&self, sleep: &Sleep) {
-        self.reader_sleeps.add(sleep.sleeps.into());
-        self.reader_wakes.add(sleep.wakes.into());
-        self.wasted_wakes.add(sleep.wasted.into());
-    }
-
-    fn count_writer(&self, sleep: &Sleep) {
-        self.writer_sleeps.add(sleep.sleeps.into());
-        self.writer_wakes.add(sleep.wakes.into());
-        self.wasted_wakes.add(sleep.wasted.into());
-    }
-
+    /// Adds them to what was counted under the lock: each is a sleep and a wake-up of its own.
     pub(super) fn add_to(&self, counters: &mut Counters) {
-        counters.reader_sleeps += self.reader_sleeps.load();
-        counters.writer_sleeps += self.writer_sleeps.load();
-        counters.reader_wakes += self.reader_wakes.load();
-        counters.writer_wakes += self.writer_wakes.load();
-        counters.wasted_wakes += self.wasted_wakes.load();
+        let readers = self.readers.load();
+        let writers = self.writers.load();
+
+        counters.reader_sleeps += readers;
+        counters.reader_wakes += readers;
+        counters.writer_sleeps += writers;
+        counters.writer_wakes += writers;
+        counters.wasted_wakes += readers;
+        counters.wasted_wakes += writers;
     }
 }
 
+/// What one side counts about its sleepers, under the lock.
+struct Tally<'a> {
+    sleeps: &'a mut Wrapping<u64>,
+    wakes: &'a mut Wrapping<u64>,
+    wasted: &'a mut Wrapping<u64>,
+}
+
+impl<'a> Tally<'a> {
+    #[inline]
+    fn of_readers(counters: &'a mut Counters) -> Self {
+        Self {
+            sleeps: &mut counters.reader_sleeps,
+            wakes: &mut counters.reader_wakes,
+            wasted: &mut counters.wasted_wakes,
+        }
+    }
+
+    #[inline]
+    fn of_writers(counters: &'a mut Counters) -> Self {
+        Self {
+            sleeps: &mut counters.writer_sleeps,
+            wakes: &mut counters.writer_wakes,
+            wasted: &mut counters.wasted_wakes,
+        }
+    }
+
+    /// Counts a task that goes to sleep.
+    #[inline]
+    fn begin(self) {
+        *self.sleeps += 1;
+    }
+
+    /// Counts what came of it; `late` if there is nothing to do any more.
+    #[inline]
+    fn end(self, sleep: &Sleep, late: bool) {
+        if !sleep.slept {
+            *self.sleeps -= 1;
+        }
+        if sleep.woken {
+            *self.wakes += 1;
+            if late {
+                *self.wasted += 1;
+            }
+        }
+    }
+}
+
+// Each of these drops the lock, sleeps, and takes the lock again. Sleeps are counted under it, and as
+// far as possible before: what runs between a wake-up and the answer to it is everybody's latency.
 impl Classic {
-    /// Sleeps until there is something to read or nobody left to write; says whether it took a
-    /// wake-up.
+    /// Sleeps until there is something to read or nobody left to write.
     #[inline(never)]
-    pub(super) fn wait_readable(&self, queueing: Queueing) -> Result<bool> {
-        let (outcome, sleep) = self.rd_wait.sleep_until(queueing.exclusive, || {
-            let (_, writers) = self.view.ends.load();
+    pub(super) fn sleep_for_data<'a>(
+        &'a self,
+        mut state: LockedState<'a>,
+    ) -> Result<LockedState<'a>> {
+        let queueing = state.queueing();
 
-            !self.view.span.load_span().is_empty() || writers == 0
-        });
+        Tally::of_readers(&mut state.counters).begin();
+        drop(state);
+        let sleep = self.rd_wait.sleep_until(
+            queueing.exclusive,
+            || {
+                let (_, writers) = self.view.ends.load();
 
-        self.sleeps.count_reader(&sleep);
-        match outcome {
-            Slept::Ready => Ok(sleep.woken),
+                !self.view.span.load_span().is_empty() || writers == 0
+            },
+            || self.wasted.readers.increment(),
+        );
+        let mut state = self.state.lock();
+        let late = state.ring.is_empty() && state.writers != 0;
+        Tally::of_readers(&mut state.counters).end(&sleep, late);
+        match sleep.outcome {
+            Slept::Ready => Ok(state),
             Slept::Interrupted => Err(ERESTARTSYS),
         }
     }
 
-    /// Sleeps, with data in hand, until there is more, or nobody left who waits to write it.
+    /// Has waiting writers woken, and sleeps, with data in hand, until one of them wrote more or
+    /// none is left who waits to.
     #[inline(never)]
-    pub(super) fn wait_for_more(&self, queueing: Queueing) {
-        let (_, sleep) = self.rd_wait.sleep_until(queueing.exclusive, || {
-            let (_, writers) = self.view.ends.load();
-            let (_, waiting) = self.view.limits.load();
+    pub(super) fn sleep_for_more<'a>(
+        &'a self,
+        mut state: LockedState<'a>,
+        wake: &WriterWake,
+    ) -> LockedState<'a> {
+        let queueing = state.queueing();
+        let to_writers = wake.due().then(|| state.wake_writers());
+        let fasync = state.config.fasync;
 
-            !self.view.span.load_span().is_empty() || writers == 0 || waiting == 0
-        });
+        Tally::of_readers(&mut state.counters).begin();
+        self.publish_stock(&state);
+        drop(state);
+        if let Some(signal) = to_writers {
+            self.notify_writers(signal);
+            if fasync == FasyncRule::WithWake {
+                self.wr_fasync.notify(Band::Out);
+            }
+        }
+        let sleep = self.rd_wait.sleep_until(
+            queueing.exclusive,
+            || {
+                let (_, writers) = self.view.ends.load();
+                let (_, waiting) = self.view.limits.load();
 
-        self.sleeps.count_reader(&sleep);
+                !self.view.span.load_span().is_empty() || writers == 0 || waiting == 0
+            },
+            || self.wasted.readers.increment(),
+        );
+        let mut state = self.state.lock();
+        let late = state.ring.is_empty() && state.writers != 0 && state.waiting_writers != 0;
+        Tally::of_readers(&mut state.counters).end(&sleep, late);
+        state
     }
 
-    /// Sleeps until there is room to write, nobody left to read, or a signal; says whether it took a
-    /// wake-up.
+    /// Has readers woken, if that is the rule, and sleeps until there is room to write, nobody left
+    /// to read, or a signal.
     ///
     /// The writer looks for the signal itself: it may have bytes to report.
     #[inline(never)]
-    pub(super) fn wait_writable(&self, queueing: Queueing) -> bool {
+    pub(super) fn sleep_for_room<'a>(
+        &'a self,
+        mut state: LockedState<'a>,
+        wake: &ReaderWake,
+    ) -> LockedState<'a> {
+        let queueing = state.queueing();
+        let to_readers = wake.before_sleep().then(|| state.wake_readers());
+        let owners_hear = to_readers.is_some() || state.config.fasync == FasyncRule::EveryIo;
+
+        state.waiting_writers = state.waiting_writers.saturating_add(1);
+        Tally::of_writers(&mut state.counters).begin();
+        self.publish_limits(&state);
+        self.publish_stock(&state);
+        drop(state);
+        if let Some(signal) = to_readers {
+            self.notify_readers(signal);
+        }
+        if owners_hear {
+            self.rd_fasync.notify(Band::In);
+        }
         let queue = self.writers_queue(queueing);
-        let (_, sleep) = queue.sleep_until(queueing.exclusive, || {
-            let (readers, _) = self.view.ends.load();
-            let (limit, _) = self.view.limits.load();
+        let sleep = queue.sleep_until(
+            queueing.exclusive,
+            || {
+                let (readers, _) = self.view.ends.load();
+                let (limit, _) = self.view.limits.load();
 
-            !self.view.span.load_span().is_full(limit) || readers == 0
-        });
-
-        self.sleeps.count_writer(&sleep);
-        sleep.woken
+                !self.view.span.load_span().is_full(limit) || readers == 0
+            },
+            || self.wasted.writers.increment(),
+        );
+        let mut state = self.state.lock();
+        let late = state.ring.is_full() && state.readers != 0;
+        Tally::of_writers(&mut state.counters).end(&sleep, late);
+        state.waiting_writers = state.waiting_writers.saturating_sub(1);
+        self.publish_limits(&state);
+        if state.waiting_writers == 0 && state.config.read_merge {
+            // A reader may hold out for our bytes, and we may leave without writing any.
+            self.rd_wait.wake_all();
+        }
+        state
     }
 
     /// The queue that writers sleep on.
@@ -143,16 +302,16 @@ impl Classic {
     ///
     /// On a common queue this wakes the writers as well: that is what a common queue costs.
     #[inline]
-    pub(super) fn notify_readers(&self, sync: bool) {
-        self.rd_wait.wake(PollMask::READABLE, sync);
+    pub(super) fn notify_readers(&self, signal: Signal) {
+        self.rd_wait.wake(PollMask::READABLE, signal.sync);
     }
 
     /// Wakes writers, and who polls for room.
     #[inline]
-    pub(super) fn notify_writers(&self, queueing: Queueing, sync: bool) {
-        if !queueing.split {
-            self.rd_wait.wake(PollMask::WRITABLE, sync);
+    pub(super) fn notify_writers(&self, signal: Signal) {
+        if !signal.split {
+            self.rd_wait.wake(PollMask::WRITABLE, signal.sync);
         }
-        self.wr_wait.wake(PollMask::WRITABLE, sync);
+        self.wr_wait.wake(PollMask::WRITABLE, signal.sync);
     }
 }

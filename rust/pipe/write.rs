@@ -2,7 +2,7 @@
 
 //! Writing.
 
-use super::{pool::Pool, sleep::Queueing, Classic, LockedState, State};
+use super::{pool::Pool, Classic, LockedState, State};
 use crate::{
     abi::{
         fasync::Band,
@@ -10,7 +10,7 @@ use crate::{
         iov::Page,
         times, //
     },
-    config::{Config, FasyncRule, Publish},
+    config::{FasyncRule, PageRule, Publish},
     ring::{Kind, ReaderWake},
 };
 use kernel::{current, iov::IovIterSource, page::PAGE_SIZE, prelude::*};
@@ -80,35 +80,33 @@ impl Classic {
             }
         };
 
-        let queueing = Queueing::from(&state.config);
-        let Config {
-            times,
-            freeze_check,
-            fasync,
-            sync_write: sync,
-            ..
-        } = state.config;
-        let notify_readers = wake.at_end(self.watched());
+        let to_readers = wake.at_end(self.watched()).then(|| state.wake_readers());
         // We were woken alone; the room that we leave is for the next.
-        let hand_over = has_slept && queueing.exclusive && !state.ring.is_full();
-        state.counters.reader_notifies += u64::from(notify_readers);
-        state.counters.sync_notifies += u64::from(notify_readers && sync);
-        state.counters.handovers += u64::from(hand_over);
+        let to_writers = if has_slept && !state.ring.is_full() {
+            state.hand_to_writer()
+        } else {
+            None
+        };
+        let owners_hear = to_readers.is_some() || state.config.fasync == FasyncRule::EveryIo;
+        let times = state.config.times;
+        let freeze_check = state.config.freeze_check;
         if done > 0 {
             state.counters.writes += 1;
             state.counters.bytes_written += done as u64;
-            state.counters.time_updates += u64::from(times.touches_mtime());
+            if times.touches_mtime() {
+                state.counters.time_updates += 1;
+            }
         }
         self.unlock(state);
 
-        if notify_readers {
-            self.notify_readers(sync);
+        if let Some(signal) = to_readers {
+            self.notify_readers(signal);
         }
-        if notify_readers || fasync == FasyncRule::EveryIo {
+        if owners_hear {
             self.rd_fasync.notify(Band::In);
         }
-        if hand_over {
-            self.notify_writers(queueing, sync);
+        if let Some(signal) = to_writers {
+            self.notify_writers(signal);
         }
         if done > 0 {
             if times.touches_mtime() {
@@ -127,63 +125,22 @@ impl Classic {
     #[inline]
     fn chunk_published(&self, state: &mut State, wake: &mut ReaderWake) {
         if wake.on_chunk() {
-            let sync = state.config.sync_write;
+            let signal = state.wake_readers();
 
-            state.counters.reader_notifies += 1;
-            state.counters.sync_notifies += u64::from(sync);
-            self.notify_readers(sync);
+            self.notify_readers(signal);
             if state.config.fasync == FasyncRule::WithWake {
                 self.rd_fasync.notify(Band::In);
             }
         }
     }
 
-    /// Has the readers woken, if that is the rule, and sleeps for room.
-    #[inline(never)]
-    fn sleep_for_room<'a>(
-        &'a self,
-        mut state: LockedState<'a>,
-        wake: &ReaderWake,
-    ) -> LockedState<'a> {
-        let queueing = Queueing::from(&state.config);
-        let sync = state.config.sync_write;
-        let notify_readers = wake.before_sleep();
-        let notify_owners = notify_readers || state.config.fasync == FasyncRule::EveryIo;
-
-        state.counters.reader_notifies += u64::from(notify_readers);
-        state.counters.sync_notifies += u64::from(notify_readers && sync);
-        state.waiting_writers = state.waiting_writers.saturating_add(1);
-        self.publish_limits(&state);
-        self.publish_pages(&state);
-        drop(state);
-        if notify_readers {
-            self.notify_readers(sync);
-        }
-        if notify_owners {
-            self.rd_fasync.notify(Band::In);
-        }
-        let woken = self.wait_writable(queueing);
-
-        state = self.state.lock();
-        if woken && state.ring.is_full() && state.readers != 0 {
-            self.sleeps.count_late();
-        }
-        state.waiting_writers = state.waiting_writers.saturating_sub(1);
-        self.publish_limits(&state);
-        if state.waiting_writers == 0 && state.config.read_merge {
-            // A reader may hold out for our bytes, and we may leave without writing any.
-            self.rd_wait.wake_all();
-        }
-        state
-    }
-
     /// Takes the lock, with as many pages in the pool as a write of `len` bytes will want.
     #[inline]
     fn lock_with_pages(&self, len: usize) -> LockedState<'_> {
-        let missing = self.pages_missing(len);
+        let missing = PageRule::missing(len, self.view.stock.load(), self.view.ahead.load());
 
-        // The number was read without the lock and may be stale: then a page is allocated under
-        // the lock, or one too many before it.
+        // The stock was read without the lock and may be stale: then a page is allocated under the
+        // lock, or one too many before it.
         if missing == 0 {
             return self.state.lock();
         }
@@ -191,7 +148,7 @@ impl Classic {
     }
 
     #[inline(never)]
-    fn lock_with_new_pages(&self, count: u32) -> LockedState<'_> {
+    fn lock_with_new_pages(&self, count: u64) -> LockedState<'_> {
         let mut fresh = Pool::new();
         fresh.fill_to(count);
 
@@ -202,7 +159,7 @@ impl Classic {
     }
 
     /// Fills the next slot from `from` and makes it visible; returns the number of bytes in it.
-    #[inline]
+    #[inline(always)]
     fn fill_slot(
         &self,
         state: &mut State,
@@ -239,7 +196,7 @@ impl Classic {
     /// Makes a slot visible first and fills it second, as Linux 5.5 to 6.14 did.
     ///
     /// If the copy fails the slot stays, empty: somebody may have seen it already.
-    #[inline(never)]
+    #[cold]
     fn fill_in_sight(
         &self,
         state: &mut State,
@@ -259,7 +216,7 @@ impl Classic {
         Ok(count)
     }
 
-    #[inline]
+    #[inline(always)]
     fn publish_slot(
         &self,
         state: &mut State,
