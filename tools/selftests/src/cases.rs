@@ -8,6 +8,7 @@ mod capacity;
 mod config;
 mod controls;
 mod counters;
+mod create;
 mod data;
 mod device;
 mod driven;
@@ -24,6 +25,7 @@ mod poll;
 mod presets;
 mod processes;
 mod quota;
+mod random;
 mod signals;
 mod streams;
 mod sysfs;
@@ -55,6 +57,8 @@ pub const AREAS: &[Area] = &[
     times::AREA,
     foreign::AREA,
     device::AREA,
+    create::AREA,
+    random::AREA,
     sysfs::AREA,
     presets::AREA,
 ];

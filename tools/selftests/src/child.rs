@@ -35,12 +35,18 @@ pub enum Outcome {
 static REPORT: AtomicI32 = AtomicI32::new(-1);
 
 const FAILED: u8 = b'F';
+const NOTED: u8 = b'N';
 const SKIPPED: u8 = b'S';
 
 /// Ends the case here: what it rests on is missing.
 pub fn skip(reason: &str) -> ! {
     report(SKIPPED, reason);
     process::exit(0)
+}
+
+/// Says what the case is at; the last such note stands in the message of a failure, a hang or crash among them.
+pub fn note(text: &str) {
+    report(NOTED, text);
 }
 
 /// Runs `body` in a forked child and says how it ended; nothing the child does ends the caller.
@@ -62,35 +68,40 @@ pub fn isolate(timeout: Duration, body: impl FnOnce()) -> io::Result<Outcome> {
     // Both sides set the group, so it exists whoever runs first. The child may be gone already.
     let _ = setpgid(Some(pid), Some(pid));
 
-    let ended = wait(pid, &ours, timeout)?;
-    let outcome = match ended {
-        Ended::Reported(outcome) => Some(outcome),
-        Ended::Exited => None,
-        Ended::TimedOut => Some(Outcome::Failed(format!(
-            "timed out after {} s: {}",
-            timeout.as_secs_f32(),
-            describe_group(pid)
-        ))),
+    let mut noted = String::new();
+    let ended = wait(pid, &ours, &mut noted, timeout)?;
+    let failed = |what: String| {
+        Ok(Outcome::Failed(if noted.is_empty() {
+            what
+        } else {
+            format!("{what} (at {noted})")
+        }))
     };
+    // Before the tasks are killed: where they are is what one needs to know of a hang.
+    let tasks = describe_group(pid);
     let _ = kill_process_group(pid, Signal::KILL);
     if !dies(pid, Duration::from_secs(5))? {
-        return Ok(Outcome::Failed(format!(
-            "cannot be killed: {}",
-            describe_group(pid)
-        )));
+        return failed(format!("cannot be killed: {}", describe_group(pid)));
     }
     let status = waitpid(Some(pid), WaitOptions::empty())?.map(|(_, status)| status);
     while waitpgid(pid, WaitOptions::empty()).is_ok() {}
-    if let Some(outcome) = outcome {
-        return Ok(outcome);
+    match ended {
+        Ended::Failed(message) => return failed(message),
+        Ended::Skipped(reason) => return Ok(Outcome::Skipped(reason)),
+        Ended::TimedOut => {
+            return failed(format!(
+                "timed out after {} s: {tasks}",
+                timeout.as_secs_f32()
+            ));
+        }
+        Ended::Exited => {}
     }
-    let ending = match status.map(|status| (status.exit_status(), status.terminating_signal())) {
-        Some((Some(0), _)) => return Ok(Outcome::Passed),
-        Some((Some(code), _)) => format!("exit status {code}"),
-        Some((None, Some(signal))) => format!("killed by signal {signal}"),
-        _ => "ended in no known way".into(),
-    };
-    Ok(Outcome::Failed(ending))
+    match status.map(|status| (status.exit_status(), status.terminating_signal())) {
+        Some((Some(0), _)) => Ok(Outcome::Passed),
+        Some((Some(code), _)) => failed(format!("exit status {code}")),
+        Some((None, Some(signal))) => failed(format!("killed by signal {signal}")),
+        _ => failed("ended in no known way".into()),
+    }
 }
 
 fn run(report_to: RawFd, body: impl FnOnce()) -> ! {
@@ -150,7 +161,8 @@ fn report(kind: u8, text: &str) {
     };
 }
 
-fn receive(from: &OwnedFd) -> Option<Outcome> {
+// The next packet: its kind and its text.
+fn receive(from: &OwnedFd) -> Option<(u8, String)> {
     let mut packet = [0u8; 4096];
     // SAFETY: the buffer is valid for its length.
     let len = unsafe {
@@ -162,22 +174,18 @@ fn receive(from: &OwnedFd) -> Option<Outcome> {
         )
     };
     let (kind, text) = packet.get(..usize::try_from(len).ok()?)?.split_first()?;
-    let text = String::from_utf8_lossy(text).into_owned();
-    Some(if *kind == SKIPPED {
-        Outcome::Skipped(text)
-    } else {
-        Outcome::Failed(text)
-    })
+    Some((*kind, String::from_utf8_lossy(text).into_owned()))
 }
 
 enum Ended {
-    Reported(Outcome),
+    Failed(String),
+    Skipped(String),
     Exited,
     TimedOut,
 }
 
 // Waits for a report or for the child's end. A report comes first where a helper process failed while the others wait for it.
-fn wait(pid: Pid, report: &OwnedFd, timeout: Duration) -> io::Result<Ended> {
+fn wait(pid: Pid, report: &OwnedFd, noted: &mut String, timeout: Duration) -> io::Result<Ended> {
     let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
     let deadline = Instant::now() + timeout;
     let mut polled = vec![
@@ -196,14 +204,23 @@ fn wait(pid: Pid, report: &OwnedFd, timeout: Duration) -> io::Result<Ended> {
             Err(rustix::io::Errno::INTR) => continue,
             Err(error) => return Err(error.into()),
         }
-        if let Some(outcome) = receive(report) {
-            return Ok(Ended::Reported(outcome));
+        while let Some((kind, text)) = receive(report) {
+            match kind {
+                NOTED => *noted = text,
+                SKIPPED => return Ok(Ended::Skipped(text)),
+                _ => return Ok(Ended::Failed(text)),
+            }
         }
         if !polled[0].revents().is_empty() {
             return Ok(Ended::Exited);
         }
-        // The child closed its end on its way out; only its end remains to be seen.
-        polled.truncate(1);
+        if polled
+            .last()
+            .is_some_and(|report| report.revents().contains(PollFlags::HUP))
+        {
+            // The child closed its end of the socket on its way out; only its death remains to be seen.
+            polled.truncate(1);
+        }
     }
 }
 

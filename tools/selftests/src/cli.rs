@@ -14,6 +14,7 @@ use crate::cases::{AREAS, CONTROLS};
 use crate::lifecycle::Lifecycle;
 use crate::module::Module;
 use crate::runner::Plan;
+use crate::seed;
 use crate::subject::Subject;
 
 /// Runs pipe scenarios on the kernel's pipes and on altpipe's.
@@ -44,6 +45,10 @@ struct Cli {
     /// Run instead the cases that must fail, on native pipes, to see that the runner notices
     #[arg(long, conflicts_with_all = ["subject", "config"])]
     controls: bool,
+
+    /// What random configs are drawn from [default: the clock; printed first]
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
 
     /// Seconds after which a case counts as hung
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
@@ -104,6 +109,7 @@ impl Cli {
         let areas = if self.controls { CONTROLS } else { AREAS };
         let plan = Plan {
             areas,
+            seed: seed::fix(self.seed),
             subjects,
             filter: self.filter,
             timeout: Duration::from_secs(self.timeout),

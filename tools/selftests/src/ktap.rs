@@ -62,10 +62,15 @@ impl<W: Write> Ktap<W> {
             }
             Outcome::Failed(message) => {
                 self.failed += 1;
-                self.line(&format!("# {}", one_line(message)))?;
+                self.remark(message)?;
                 self.line(&format!("not ok {number} {name}"))
             }
         }
+    }
+
+    /// Writes a line for people alone.
+    pub fn remark(&mut self, text: &str) -> io::Result<()> {
+        self.line(&format!("# {}", one_line(text)))
     }
 
     /// The number of results at this level that failed.

@@ -24,6 +24,7 @@ mod parcel;
 mod process;
 mod record;
 mod runner;
+mod seed;
 mod signal;
 mod subject;
 mod task;

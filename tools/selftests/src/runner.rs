@@ -14,6 +14,8 @@ use crate::subject::Subject;
 pub struct Plan {
     /// The cases to choose from.
     pub areas: &'static [Area],
+    /// The seed in use, to be printed.
+    pub seed: u64,
     /// The subjects, in order.
     pub subjects: Vec<Subject>,
     /// Only cases whose full name contains this.
@@ -26,6 +28,7 @@ impl Plan {
     /// Runs all; returns the number of subjects that failed.
     pub fn run(&self, out: impl Write) -> io::Result<usize> {
         let mut ktap = Ktap::start(out, self.subjects.len())?;
+        ktap.remark(&format!("seed {}", self.seed))?;
         for subject in &self.subjects {
             let cases: Vec<_> = self
                 .cases()

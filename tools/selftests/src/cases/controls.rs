@@ -7,7 +7,7 @@ use std::thread::scope;
 use rustix::process::{Signal, getpid, kill_process};
 
 use crate::case::{Area, Case};
-use crate::child::skip;
+use crate::child::{note, skip};
 use crate::end::read;
 use crate::process::Process;
 use crate::subject::Subject;
@@ -65,6 +65,7 @@ fn status(_: &Subject) {
 }
 
 fn hang(subject: &Subject) {
+    note("the read");
     read(subject.pipe().read, 1).unwrap();
 }
 
