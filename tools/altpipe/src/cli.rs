@@ -124,6 +124,10 @@ pub struct Reproduce {
     ))]
     pub study: String,
 
+    /// Keep to the parts of the study that concern these workloads
+    #[arg(long, num_args = 1.., value_name = "WORKLOAD")]
+    pub only: Vec<String>,
+
     /// How to measure.
     #[command(flatten)]
     pub method: Method,

@@ -50,6 +50,7 @@ use crate::cli::{Cli, Command};
 use crate::device::{Absent, Device};
 use crate::document::Document;
 use crate::presentation::present;
+use crate::reproduce::Extent;
 use crate::signals::Interrupted;
 use crate::sysfs::Sysfs;
 use crate::variant::Variant;
@@ -108,13 +109,14 @@ fn run(cli: Cli) -> Result<u8> {
         }
         Command::Reproduce(arguments) => {
             let device = open(true)?;
+            let extent = Extent {
+                readers: arguments.method.readers,
+                only: arguments.only,
+                cpus: std::thread::available_parallelism().map_or(1, usize::from),
+            };
             let method = method(&arguments.method);
-            let documents = reproduce::measure(
-                &arguments.study,
-                &method,
-                arguments.method.readers,
-                device.as_ref(),
-            )?;
+            let documents =
+                reproduce::measure(&arguments.study, &method, &extent, device.as_ref())?;
             return finish(&documents, &arguments.output);
         }
         Command::Report(arguments) => {

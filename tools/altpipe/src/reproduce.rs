@@ -132,24 +132,44 @@ pub fn find(name: &str) -> Option<&'static Study> {
     ALL.into_iter().find(|study| study.name == name)
 }
 
+/// Which part of a study to measure.
+#[derive(Clone, Debug)]
+pub struct Extent {
+    /// Readers in a herd.
+    pub readers: u32,
+    /// Workloads to keep to, by their names or their kinds' names; all, if empty.
+    pub only: Vec<String>,
+    /// CPUs that this machine has.
+    pub cpus: usize,
+}
+
+impl Extent {
+    /// The names that `only` stands for.
+    fn names(&self) -> Result<Vec<&'static str>> {
+        let chosen = workload::resolve(&self.only, self.readers)?;
+        Ok(chosen.iter().map(|workload| workload.name).collect())
+    }
+}
+
 /// Measures one study, or all.
 pub fn measure(
     name: &str,
     method: &Method,
-    readers: u32,
+    extent: &Extent,
     device: Option<&Device>,
 ) -> Result<Vec<Document>> {
     let mut documents = Vec::new();
-    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     for study in ALL
         .into_iter()
         .filter(|study| name == "all" || study.name == name)
     {
-        let question = study.question(readers, cpus)?;
+        let question = study.question(extent)?;
         if question.workloads.is_empty() {
-            let reason = format!("{} needs two CPUs, and this machine has one", study.name);
+            let reason = format!("nothing of {} can be measured here", study.name);
             if name != "all" {
-                bail!("{reason}: boot with two (altpipe-vm run --smp 2)");
+                bail!(
+                    "{reason}: it needs two CPUs (altpipe-vm run --smp 2), or --only leaves nothing of it"
+                );
             }
             eprintln!("altpipe: {reason}; left out");
             continue;
@@ -165,12 +185,16 @@ pub fn measure(
 }
 
 impl Study {
-    /// What to measure on a machine of so many CPUs.
-    fn question(&self, readers: u32, cpus: usize) -> Result<Question> {
-        let possible = |pair: &&Pair| cpus > 1 || !pair.two_cpus;
+    /// What to measure of it.
+    fn question(&self, extent: &Extent) -> Result<Question> {
+        let only = extent.names()?;
+        let wanted = |pair: &&Pair| {
+            let chosen = only.is_empty() || pair.workloads.iter().any(|name| only.contains(name));
+            chosen && (extent.cpus > 1 || !pair.two_cpus)
+        };
         let mut names: Vec<&str> = Vec::new();
         let mut comparisons = Vec::new();
-        for pair in self.pairs.iter().filter(possible) {
+        for pair in self.pairs.iter().filter(wanted) {
             for name in pair.workloads {
                 if !names.contains(name) {
                     names.push(name);
@@ -180,7 +204,7 @@ impl Study {
         }
         Ok(Question {
             study: Some(self.name),
-            workloads: workload::resolve(&names, readers)?,
+            workloads: workload::resolve(&names, extent.readers)?,
             comparisons,
             pinned: true,
         })
@@ -203,13 +227,12 @@ impl Study {
                 Variant::of(pair.base)
             )?;
             if !document.comparisons.contains(&pair.comparison()) {
-                writeln!(
-                    out,
-                    "  left out: it needs two CPUs, and this machine has one\n"
-                )?;
-                if pair.decides {
-                    deciding.push(Outcome::Unresolved);
-                }
+                let why = if pair.two_cpus {
+                    "; it needs two CPUs"
+                } else {
+                    ""
+                };
+                writeln!(out, "  not measured here{why}\n")?;
                 continue;
             }
             let mut table = Table::new();
@@ -237,12 +260,14 @@ impl Study {
     }
 
     fn verdict(&self, outcomes: &[Outcome]) -> String {
-        if outcomes.iter().all(|outcome| *outcome == Outcome::Held) {
+        if outcomes.is_empty() {
+            "not decided: the pair that decides was not measured here".into()
+        } else if outcomes.iter().all(|outcome| *outcome == Outcome::Held) {
             self.verdicts.held.to_owned()
         } else if outcomes.contains(&Outcome::Refuted) {
             self.verdicts.refuted.to_owned()
         } else {
-            "below resolution: some interval leaves it open; measure more boots or rounds".into()
+            "below resolution: an interval leaves it open; measure more boots or rounds".into()
         }
     }
 }
@@ -378,6 +403,14 @@ mod tests {
         );
     }
 
+    fn extent(cpus: usize, only: &[&str]) -> Extent {
+        Extent {
+            readers: 64,
+            only: only.iter().map(|name| (*name).to_owned()).collect(),
+            cpus,
+        }
+    }
+
     #[test]
     fn every_claim_is_measured_by_its_pair() {
         for study in ALL {
@@ -386,7 +419,7 @@ mod tests {
                 "{}",
                 study.name
             );
-            let question = study.question(64, 2).unwrap();
+            let question = study.question(&extent(2, &[])).unwrap();
             for pair in study.pairs {
                 assert!(question.comparisons.contains(&pair.comparison()));
                 for claim in pair.claims {
@@ -404,15 +437,42 @@ mod tests {
 
     #[test]
     fn what_needs_two_cpus_is_left_out_on_one() {
-        let question = find("inode-diet").unwrap().question(64, 1).unwrap();
+        let question = find("inode-diet")
+            .unwrap()
+            .question(&extent(1, &[]))
+            .unwrap();
         assert!(question.comparisons.is_empty() && question.workloads.is_empty());
         let racing = |cpus| {
-            let question = find("tail-spinlock").unwrap().question(64, cpus).unwrap();
+            let question = find("tail-spinlock")
+                .unwrap()
+                .question(&extent(cpus, &[]))
+                .unwrap();
             question
                 .workloads
                 .iter()
                 .any(|workload| workload.name == "herd-racing")
         };
         assert!(racing(2) && !racing(1));
+    }
+
+    #[test]
+    fn only_the_pairs_of_the_workloads_named_are_measured() {
+        let question = find("tail-spinlock")
+            .unwrap()
+            .question(&extent(2, &["herd"]))
+            .unwrap();
+        let names: Vec<_> = question
+            .workloads
+            .iter()
+            .map(|workload| workload.name)
+            .collect();
+        assert_eq!(names, ["herd-paced", "herd-racing"]);
+        assert_eq!(question.comparisons.len(), 2);
+        assert!(
+            find("fidelity")
+                .unwrap()
+                .question(&extent(2, &["no-such-workload"]))
+                .is_err()
+        );
     }
 }
