@@ -66,7 +66,7 @@ impl Classic {
                     break Some(EAGAIN);
                 }
                 // Nothing was taken, so an interrupted reader owes nobody anything.
-                state = self.sleep_for_data(state)?;
+                state = self.sleep_for_data(state).ok_or(ERESTARTSYS)?;
             }
             has_slept = true;
             wake = begin(&state);

@@ -16,7 +16,6 @@ use crate::{
     sync::Word,
 };
 use core::num::Wrapping;
-use kernel::prelude::*;
 
 /// How sleepers are told apart from one another.
 #[derive(Clone, Copy)]
@@ -157,7 +156,7 @@ impl<'a> Tally<'a> {
         *self.sleeps += 1;
     }
 
-    /// Counts what came of it; `late` if there is nothing to do any more.
+    /// Counts what came of it; `late` if it was woken and there is nothing to do any more.
     #[inline]
     fn end(self, sleep: &Sleep, late: bool) {
         if !sleep.slept {
@@ -165,9 +164,9 @@ impl<'a> Tally<'a> {
         }
         if sleep.woken {
             *self.wakes += 1;
-            if late {
-                *self.wasted += 1;
-            }
+        }
+        if late {
+            *self.wasted += 1;
         }
     }
 }
@@ -175,12 +174,14 @@ impl<'a> Tally<'a> {
 // Each of these drops the lock, sleeps, and takes the lock again. Sleeps are counted under it, and as
 // far as possible before: what runs between a wake-up and the answer to it is everybody's latency.
 impl Classic {
-    /// Sleeps until there is something to read or nobody left to write.
+    /// Sleeps until there is something to read or nobody left to write; none if a signal came first.
+    ///
+    /// An option of a guard fits a register, a result does not.
     #[inline(never)]
     pub(super) fn sleep_for_data<'a>(
         &'a self,
         mut state: LockedState<'a>,
-    ) -> Result<LockedState<'a>> {
+    ) -> Option<LockedState<'a>> {
         let queueing = state.queueing();
 
         Tally::of_readers(&mut state.counters).begin();
@@ -195,11 +196,11 @@ impl Classic {
             || self.wasted.readers.increment(),
         );
         let mut state = self.state.lock();
-        let late = state.ring.is_empty() && state.writers != 0;
+        let late = sleep.woken && state.ring.is_empty() && state.writers != 0;
         Tally::of_readers(&mut state.counters).end(&sleep, late);
         match sleep.outcome {
-            Slept::Ready => Ok(state),
-            Slept::Interrupted => Err(ERESTARTSYS),
+            Slept::Ready => Some(state),
+            Slept::Interrupted => None,
         }
     }
 
@@ -235,7 +236,10 @@ impl Classic {
             || self.wasted.readers.increment(),
         );
         let mut state = self.state.lock();
-        let late = state.ring.is_empty() && state.writers != 0 && state.waiting_writers != 0;
+        let late = sleep.woken
+            && state.ring.is_empty()
+            && state.writers != 0
+            && state.waiting_writers != 0;
         Tally::of_readers(&mut state.counters).end(&sleep, late);
         state
     }
@@ -277,7 +281,7 @@ impl Classic {
             || self.wasted.writers.increment(),
         );
         let mut state = self.state.lock();
-        let late = state.ring.is_full() && state.readers != 0;
+        let late = sleep.woken && state.ring.is_full() && state.readers != 0;
         Tally::of_writers(&mut state.counters).end(&sleep, late);
         state.waiting_writers = state.waiting_writers.saturating_sub(1);
         self.publish_limits(&state);
