@@ -11,11 +11,12 @@ use altpipe_uapi::{Control, DEVICE};
 use clap::{Parser, Subcommand};
 
 use crate::cases::{AREAS, CONTROLS};
+use crate::draw;
 use crate::lifecycle::Lifecycle;
 use crate::module::Module;
 use crate::runner::Plan;
-use crate::seed;
 use crate::subject::Subject;
+use crate::torture::Torture;
 
 /// Runs pipe scenarios on the kernel's pipes and on altpipe's.
 ///
@@ -71,6 +72,17 @@ enum Command {
         #[arg(long, value_name = "SECONDS", default_value_t = 180)]
         timeout: u64,
     },
+
+    /// Send records over many pipes while knobs turn, sizes change and signals fly
+    Torture {
+        /// How long
+        #[arg(long, value_name = "N", default_value_t = 60)]
+        seconds: u64,
+
+        /// What configs, sizes and the rest are drawn from [default: the clock; printed first]
+        #[arg(long, value_name = "N")]
+        seed: Option<u64>,
+    },
 }
 
 /// Parses the arguments and does what they ask.
@@ -87,20 +99,29 @@ pub fn run() -> ExitCode {
 
 impl Cli {
     fn run(self) -> Result<usize, String> {
-        if let Some(Command::Lifecycle {
-            module,
-            count,
-            timeout,
-        }) = self.command
-        {
-            let lifecycle = Lifecycle {
-                module: Module { path: module },
+        let out = io::stdout();
+        let done = match self.command {
+            Some(Command::Lifecycle {
+                module,
                 count,
-            };
-            return lifecycle
-                .run(io::stdout(), Duration::from_secs(timeout))
-                .map_err(|error| error.to_string());
-        }
+                timeout,
+            }) => {
+                let lifecycle = Lifecycle {
+                    module: Module { path: module },
+                    count,
+                };
+                lifecycle.run(out, Duration::from_secs(timeout))
+            }
+            Some(Command::Torture { seconds, seed }) => Torture {
+                length: Duration::from_secs(seconds),
+            }
+            .run(out, draw::fix_seed(seed)),
+            None => return self.run_cases(),
+        };
+        done.map_err(|error| error.to_string())
+    }
+
+    fn run_cases(self) -> Result<usize, String> {
         let subjects = if self.list {
             Vec::new()
         } else {
@@ -109,7 +130,7 @@ impl Cli {
         let areas = if self.controls { CONTROLS } else { AREAS };
         let plan = Plan {
             areas,
-            seed: seed::fix(self.seed),
+            seed: draw::fix_seed(self.seed),
             subjects,
             filter: self.filter,
             timeout: Duration::from_secs(self.timeout),

@@ -14,6 +14,7 @@ mod cases;
 mod child;
 mod cli;
 mod descriptors;
+mod draw;
 mod end;
 mod knobs;
 mod ktap;
@@ -24,10 +25,10 @@ mod parcel;
 mod process;
 mod record;
 mod runner;
-mod seed;
 mod signal;
 mod subject;
 mod task;
+mod torture;
 
 use std::process::ExitCode;
 

@@ -79,14 +79,17 @@ impl Ledger {
         *next += 1;
     }
 
-    /// Enters all records that `stream` holds whole and leaves the rest in it.
-    pub fn enter_all(&mut self, stream: &mut Vec<u8>) {
+    /// Enters all records that `stream` holds whole and leaves the rest in it; returns their number.
+    pub fn enter_all(&mut self, stream: &mut Vec<u8>) -> u64 {
+        let mut records = 0;
         let mut done = 0;
         while let Some(record) = Record::at_front(&stream[done..]) {
             self.enter(record);
             done += usize::from(record.len);
+            records += 1;
         }
         stream.drain(..done);
+        records
     }
 
     /// Checks that `each` records of every writer have been entered.
