@@ -51,10 +51,15 @@ mirror() {
 }
 
 # One list for mmdebstrap and for the kernel's download, so that the host's own
-# sources are read here and nowhere else, and are never changed.
+# sources are read here and nowhere else, and are never changed. They may name
+# another mirror today than they did yesterday.
 write_sources() {
 	uri=$(mirror)
-	[ -n "$uri" ] || { apt-get update -q || :; uri=$(mirror); }
+	if [ -z "$uri" ]; then
+		[ ! -e "$cache/sources.list" ] || return 0
+		apt-get update -q || :
+		uri=$(mirror)
+	fi
 	if [ -z "$uri" ]; then
 		echo "altpipe: no Debian mirror for $VERSION_CODENAME in apt's sources; add one and run this again" >&2
 		return 1
@@ -79,15 +84,18 @@ mkdir -p "$cache"
 # The lock is held by whatever we start, too: should we be killed, the next run
 # waits until the orphan is done instead of working beside it.
 exec 9>"$cache/bootstrap.lock"
-flock 9
+flock -n 9 || {
+	echo "  ..     waiting for what another bootstrap.sh has begun"
+	flock 9
+}
 
 missing=$(missing_packages)
-if [ -n "$missing" ] || [ ! -e "$cache/sources.list" ] || { [ -n "$chroot" ] && [ ! -d "$chroot" ]; }; then
+if [ -n "$missing" ] || { [ -n "$chroot" ] && [ ! -d "$chroot" ]; }; then
 	if [ "$(id -u)" -ne 0 ]; then
 		echo "altpipe: set-up installs packages; run it as root" >&2
 		exit 1
 	fi
 fi
 [ -z "$missing" ] || step "packages: $missing" install_packages "$missing"
-[ -e "$cache/sources.list" ] || step "the Debian mirror of this host" write_sources
+write_sources
 [ -z "$chroot" ] || [ -d "$chroot" ] || step "Debian 13 tool chain" make_chroot
