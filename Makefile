@@ -51,7 +51,7 @@ vm: tools kernel modules ## a shell in the virtual machine, with the module load
 	$(vm) shell
 
 .PHONY: run
-run: export CMD := $(CMD)
+run: export CMD := $(value CMD)
 run: tools kernel modules ## one command there: make run CMD='altpipe status'
 	$(vm) run -- sh -c "$$CMD"
 
@@ -87,4 +87,5 @@ bootstrap: ## install the packages that are missing
 .PHONY: clean
 clean: ## remove what was built in the checkout; the cache stays
 	$(if $(wildcard $(KDIR)),$(in-toolchain) $(MAKE) -C $(KDIR) M=$(CURDIR) clean)
+	$(MAKE) -C samples clean
 	rm -rf tools/target $(RESULTS)
