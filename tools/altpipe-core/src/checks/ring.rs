@@ -28,10 +28,14 @@ struct Buffer {
 enum Step {
     /// Put a new page behind the newest.
     Push(usize, Kind),
+    /// Put a new page behind the newest and fill it there; nothing is filled in by a failed copy.
+    PushInSight(usize, Kind),
     /// Append to the newest page.
     Append(usize),
     /// Read from the oldest page.
     Take(usize),
+    /// Go on with so many slots.
+    Resize(usize),
 }
 
 /// The ring and its model, side by side.
@@ -45,9 +49,8 @@ struct Pair {
 
 impl Pair {
     fn new(slots: usize) -> Self {
-        let storage = std::iter::repeat_with(Slot::vacant).take(slots).collect();
         Self {
-            ring: Ring::new(storage).expect("a power of two"),
+            ring: Ring::new(vacant(slots)).expect("a power of two"),
             model: VecDeque::new(),
             slots,
             names: 0,
@@ -67,8 +70,10 @@ impl Pair {
     fn step(&mut self, step: Step) {
         match step {
             Step::Push(len, kind) => self.push(len, kind),
+            Step::PushInSight(len, kind) => self.push_in_sight(len, kind),
             Step::Append(count) => self.append(count),
             Step::Take(count) => self.take(count),
+            Step::Resize(slots) => self.resize(slots),
         }
         self.compare();
     }
@@ -101,6 +106,21 @@ impl Pair {
                 assert_eq!(self.ring.span(), before);
             }
         }
+    }
+
+    fn push_in_sight(&mut self, len: usize, kind: Kind) {
+        let used = self.model.len();
+        self.push(0, kind);
+        if self.model.len() == used {
+            return;
+        }
+        let bytes = self.fresh(len);
+        let page = self.ring.newest_page().expect("just pushed");
+        page.bytes[..len].copy_from_slice(&bytes);
+        self.ring.appended(len);
+        let buffer = self.model.back_mut().expect("just pushed");
+        buffer.unread.extend(bytes);
+        buffer.end = len;
     }
 
     fn append(&mut self, count: usize) {
@@ -159,6 +179,27 @@ impl Pair {
         }
     }
 
+    fn resize(&mut self, slots: usize) {
+        let before = self.ring.span();
+        let fits = slots.is_power_of_two() && slots >= self.model.len();
+        match self.ring.resize(vacant(slots)) {
+            Ok(old) => {
+                assert!(fits, "{slots} slots are no ring for what is in use");
+                assert_eq!(old.len(), self.slots);
+                assert!(
+                    old.iter().all(|slot| slot.unread().is_none()),
+                    "a page stayed behind"
+                );
+                self.slots = slots;
+            }
+            Err(refused) => {
+                assert!(!fits, "{slots} slots were refused");
+                assert_eq!(refused.len(), slots, "other storage came back");
+            }
+        }
+        assert_eq!(self.ring.span(), before);
+    }
+
     fn compare(&mut self) {
         let used = self.model.len();
         let span = self.ring.span();
@@ -172,7 +213,14 @@ impl Pair {
         assert_eq!(span.is_full(self.ring.limit()), used == self.slots);
         let unread: usize = self.model.iter().map(|buffer| buffer.unread.len()).sum();
         assert_eq!(self.ring.bytes(), unread);
+        let newest = self.ring.newest_page().map(|page| page.name);
+        assert_eq!(newest, self.model.back().map(|buffer| buffer.name));
     }
+}
+
+/// Storage for so many slots.
+fn vacant(slots: usize) -> Vec<Slot<Page>> {
+    std::iter::repeat_with(Slot::vacant).take(slots).collect()
 }
 
 fn kind() -> impl Strategy<Value = Kind> {
@@ -183,8 +231,10 @@ fn kind() -> impl Strategy<Value = Kind> {
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         3 => (1..=PAGE, kind()).prop_map(|(len, kind)| Step::Push(len, kind)),
+        1 => (0..=PAGE, kind()).prop_map(|(len, kind)| Step::PushInSight(len, kind)),
         2 => (1..=PAGE).prop_map(Step::Append),
         4 => (0..=PAGE + 1).prop_map(Step::Take),
+        1 => prop_oneof![(0..5u32).prop_map(|bits| 1 << bits), 0..20usize].prop_map(Step::Resize),
     ];
     prop::collection::vec(step, 0..400)
 }
@@ -226,8 +276,7 @@ proptest! {
 #[test]
 fn a_ring_has_a_power_of_two_of_slots() {
     for slots in 0..=64usize {
-        let storage: Vec<Slot<Page>> = std::iter::repeat_with(Slot::vacant).take(slots).collect();
-        assert_eq!(Ring::new(storage).is_some(), slots.is_power_of_two());
+        assert_eq!(Ring::new(vacant(slots)).is_some(), slots.is_power_of_two());
     }
 }
 
@@ -269,4 +318,70 @@ fn what_was_read_from_a_page_is_no_room() {
     pair.step(Step::Push(PAGE, Kind::Open));
     pair.step(Step::Take(PAGE - 1));
     assert!(pair.ring.room_in_newest(1, PAGE).is_none());
+}
+
+#[test]
+fn an_empty_slot_is_spent_by_reading_nothing() {
+    for kind in [Kind::Open, Kind::Packet] {
+        let mut pair = Pair::new(2);
+        pair.step(Step::PushInSight(0, kind));
+        pair.step(Step::Push(1, Kind::Open));
+        assert!(pair.ring.is_full());
+        let slot = pair.ring.oldest().expect("not empty");
+        assert!(matches!(slot.unread(), Some((_, 0, 0))));
+        pair.step(Step::Take(PAGE));
+        assert_eq!((pair.ring.span().used(), pair.ring.bytes()), (1, 1));
+    }
+}
+
+#[test]
+fn a_later_write_may_fill_an_empty_slot() {
+    let mut pair = Pair::new(1);
+    pair.step(Step::PushInSight(0, Kind::Open));
+    pair.step(Step::Append(PAGE));
+    assert_eq!(pair.ring.bytes(), PAGE);
+}
+
+#[test]
+fn a_packet_that_stayed_empty_takes_no_later_write() {
+    let mut pair = Pair::new(1);
+    pair.step(Step::PushInSight(0, Kind::Packet));
+    assert!(pair.ring.room_in_newest(1, PAGE).is_none());
+}
+
+#[test]
+fn a_ring_that_is_resized_keeps_what_was_read_in_part() {
+    let mut pair = Pair::new(2);
+    pair.step(Step::Push(PAGE, Kind::Open));
+    pair.step(Step::Push(3, Kind::Packet));
+    pair.step(Step::Take(5));
+    pair.step(Step::Resize(16));
+    pair.step(Step::Push(1, Kind::Open));
+    pair.step(Step::Resize(2));
+    assert_eq!(pair.slots, 16, "three slots do not fit into two");
+    pair.step(Step::Take(3));
+    pair.step(Step::Resize(2));
+    assert!(pair.ring.is_full());
+    assert_eq!(pair.ring.bytes(), 4);
+}
+
+#[test]
+fn a_resize_across_the_wrap_of_the_indices_moves_every_slot() {
+    for used in 1..=4usize {
+        let mut pair = Pair::new(4);
+        while pair.ring.span().head.wrapping_add(used as u32 / 2) != 0 {
+            pair.step(Step::Push(1, Kind::Open));
+            pair.step(Step::Take(1));
+        }
+        for len in 1..=used {
+            pair.step(Step::Push(len, Kind::Open));
+        }
+        for slots in [8, 4, 16, 4] {
+            pair.step(Step::Resize(slots));
+        }
+        for len in 1..=used {
+            assert_eq!(pair.model[0].unread.len(), len);
+            pair.step(Step::Take(PAGE));
+        }
+    }
 }
