@@ -51,7 +51,7 @@ vm: tools kernel modules ## a shell in the virtual machine, with the module load
 	$(vm) shell
 
 .PHONY: run
-run: export CMD := $(value CMD)
+run: override export CMD := $(value CMD)
 run: tools kernel modules ## one command there: make run CMD='altpipe status'
 	$(vm) run -- sh -c "$$CMD"
 

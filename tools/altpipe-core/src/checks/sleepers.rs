@@ -2,74 +2,29 @@
 
 //! No sleeper stays asleep while he could go on: shown by visiting every state of small worlds.
 
-use super::world::{Fault, Role, Wiring, World};
-use crate::config::{WakeReader, WakeWriter};
-use std::collections::HashSet;
-use Role::{PollIn, PollOut, Reader, Writer};
+use super::plan::Plan;
+use super::search::search;
+use super::task::Role::{self, BadWriter, PollIn, PollOut, Reader, Writer};
+use super::world::World;
+use crate::config::{Config, Publish, TailUpdate, WakeReader, WakeWriter, PRESETS};
 
-/// Visits every world that can follow `start`. Returns how many there are, or the way to one in
-/// which a task sleeps for ever though it could go on.
-fn search(start: World, wiring: &Wiring) -> Result<usize, Vec<World>> {
-    let mut known = HashSet::from([start.clone()]);
-    let mut visited = vec![(start, 0)];
-    let mut next = 0;
-    while let Some((world, _)) = visited.get(next) {
-        let successors = world.successors(wiring);
-        if successors.is_empty() && world.forgets_a_sleeper(wiring) {
-            return Err(way_to(next, &visited));
-        }
-        for world in successors {
-            if known.insert(world.clone()) {
-                visited.push((world, next));
-            }
-        }
-        next += 1;
-    }
-    Ok(visited.len())
-}
+/// The ways to wait: exclusively, together, and on one queue, where nobody waits exclusively.
+pub(super) const WAYS_TO_WAIT: [(bool, bool); 3] = [(true, true), (false, true), (true, false)];
 
-/// The worlds passed through on the way to one of the visited, each of which names the one before.
-fn way_to(mut index: usize, visited: &[(World, usize)]) -> Vec<World> {
-    let mut way = Vec::new();
-    loop {
-        let (world, before) = &visited[index];
-        way.push(world.clone());
-        if index == 0 {
-            way.reverse();
-            return way;
-        }
-        index = *before;
-    }
-}
-
-/// A ring of `limit` slots wired as Linux 7.3 has it.
-fn newest(limit: u32) -> Wiring {
-    Wiring {
-        wake_reader: WakeReader::WasEmptyOrEpollet,
-        wake_writer: WakeWriter::FreedFull,
-        wake_in_lock: false,
-        exclusive: true,
-        split_wait: true,
-        limit,
-        fault: Fault::No,
-    }
-}
-
-/// All wirings: each pair of rules, writers woken after the lock and inside, exclusive waits, common
-/// waits, and one queue, which never has exclusive ones.
-fn wirings(limit: u32) -> Vec<Wiring> {
+/// Each pair of rules, writers woken after the lock and inside, each way to wait.
+fn configs(base: Config) -> Vec<Config> {
     let mut all = Vec::new();
     for &wake_reader in WakeReader::ALL {
         for &wake_writer in WakeWriter::ALL {
-            for wake_in_lock in [false, true] {
-                for (exclusive, split_wait) in [(true, true), (false, true), (true, false)] {
-                    all.push(Wiring {
+            for tail_update in [TailUpdate::Mutex, TailUpdate::WaitLockWake] {
+                for (exclusive, split_wait) in WAYS_TO_WAIT {
+                    all.push(Config {
                         wake_reader,
                         wake_writer,
-                        wake_in_lock,
+                        tail_update,
                         exclusive,
                         split_wait,
-                        ..newest(limit)
+                        ..base
                     });
                 }
             }
@@ -78,20 +33,77 @@ fn wirings(limit: u32) -> Vec<Wiring> {
     all
 }
 
-/// Searches the worlds of `roles`, each making `calls` calls, under every wiring, with ends that the
-/// tasks close and with ends that stay open.
-fn nobody_is_forgotten(roles: &[Role], calls: u8, signals: u8) {
-    let mut worlds = 0;
-    for wiring in [1, 2].into_iter().flat_map(wirings) {
-        for closes in [false, true] {
-            let start = World::new(roles, calls, closes, signals);
-            match search(start, &wiring) {
-                Ok(count) => worlds += count,
-                Err(way) => panic!("{wiring:?}: {way:#?}"),
+/// The presets, each stripped of what has no part in waking and sleeping, and each with readers that
+/// hold out for more as well.
+pub(super) fn wirings_of_presets() -> Vec<Config> {
+    let mut all = Vec::new();
+    for preset in PRESETS {
+        for read_merge in [preset.config.read_merge, true] {
+            let of = &preset.config;
+            let config = Config {
+                wake_reader: of.wake_reader,
+                wake_writer: of.wake_writer,
+                tail_update: of.tail_update,
+                exclusive: of.exclusive,
+                split_wait: of.split_wait,
+                publish: of.publish,
+                read_merge,
+                ..Config::DEFAULT
+            };
+            if !all.contains(&config) {
+                all.push(config);
             }
         }
     }
-    println!("{worlds} worlds of {roles:?}");
+    all
+}
+
+const MERGING: Config = Config {
+    read_merge: true,
+    ..Config::DEFAULT
+};
+
+const IN_SIGHT: Config = Config {
+    publish: Publish::BeforeCopy,
+    ..Config::DEFAULT
+};
+
+/// Searches the worlds of `roles`, each making `calls` calls, under every wiring of `base`, with ends
+/// that the tasks close and with ends that stay open.
+fn nobody_is_forgotten_by(base: Config, roles: &[Role], calls: u8, signals: u8) {
+    let mut worlds = 0;
+    for config in configs(base) {
+        for (limit, closes) in [(1, false), (1, true), (2, false), (2, true)] {
+            let start = World::new(roles, calls, closes, signals);
+            match search(start, &Plan::new(config, limit)) {
+                Ok(count) => worlds += count,
+                Err(way) => {
+                    panic!("{roles:?}, {limit} slots, ends closed: {closes}, {config}\n{way}")
+                }
+            }
+        }
+    }
+    println!("{worlds} worlds of {roles:?} by {base}");
+}
+
+fn nobody_is_forgotten(roles: &[Role], calls: u8, signals: u8) {
+    nobody_is_forgotten_by(Config::DEFAULT, roles, calls, signals);
+}
+
+/// The same for so many tasks that every wiring would take minutes: as the presets wire a pipe, with
+/// ends that stay open.
+fn nobody_is_forgotten_in_a_crowd(roles: &[Role], signals: u8) {
+    let mut worlds = 0;
+    for config in wirings_of_presets() {
+        for limit in [1, 2] {
+            let start = World::new(roles, 1, false, signals);
+            match search(start, &Plan::new(config, limit)) {
+                Ok(count) => worlds += count,
+                Err(way) => panic!("{roles:?}, {limit} slots, {config}\n{way}"),
+            }
+        }
+    }
+    println!("{worlds} worlds of {roles:?} as presets wire them");
 }
 
 #[test]
@@ -122,7 +134,7 @@ fn readers_of_different_sizes() {
 
 #[test]
 fn writers_into_the_room_that_one_read_makes() {
-    nobody_is_forgotten(&[Reader(4), Writer(2), Writer(2), Writer(2)], 1, 0);
+    nobody_is_forgotten_in_a_crowd(&[Reader(4), Writer(2), Writer(2), Writer(2)], 0);
 }
 
 #[test]
@@ -136,49 +148,30 @@ fn pollers_beside_sleepers() {
     nobody_is_forgotten(&[Reader(2), PollOut, Writer(6)], 1, 0);
 }
 
-/// Whether the search finds a forgotten sleeper in a world wired wrongly.
-fn is_found(fault: Fault, wiring: Wiring, roles: &[Role], closes: bool) -> bool {
-    let start = World::new(roles, 1, closes, 0);
-    assert!(search(start.clone(), &wiring).is_ok());
-    search(start, &Wiring { fault, ..wiring }).is_err()
+#[test]
+fn a_reader_that_holds_out_for_more() {
+    nobody_is_forgotten_by(MERGING, &[Reader(8), Writer(6)], 1, 1);
+    nobody_is_forgotten_in_a_crowd(&[Reader(6), Writer(4), Writer(3)], 1);
 }
 
 #[test]
-fn the_search_finds_a_wake_up_that_is_not_passed_on() {
-    let readers = [Reader(1), Reader(1), Writer(2)];
-    assert!(is_found(Fault::NoHandOver, newest(1), &readers, false));
-    let writers = [Reader(4), Writer(2), Writer(2), Writer(2), Writer(2)];
-    assert!(is_found(Fault::NoHandOver, newest(2), &writers, false));
+fn two_readers_that_hold_out_for_more() {
+    nobody_is_forgotten_in_a_crowd(&[Reader(4), Reader(6), Writer(6)], 1);
+    nobody_is_forgotten_in_a_crowd(&[Reader(4), Reader(2), Writer(4), Writer(2)], 0);
 }
 
 #[test]
-fn the_search_finds_a_rule_that_did_not_begin_anew() {
-    let was_full = Wiring {
-        wake_writer: WakeWriter::WasFull,
-        ..newest(2)
-    };
-    let roles = [Reader(4), Writer(6)];
-    assert!(is_found(Fault::StaleRule, was_full, &roles, false));
+fn a_reader_that_holds_out_for_a_writer_without_bytes() {
+    nobody_is_forgotten_by(MERGING, &[Reader(6), Writer(2), BadWriter], 1, 1);
 }
 
 #[test]
-fn the_search_finds_a_sleeper_that_did_not_look_again() {
-    let roles = [Reader(1), Writer(1)];
-    assert!(is_found(Fault::NoSecondLook, newest(1), &roles, false));
+fn empty_slots_between_full_ones() {
+    nobody_is_forgotten_by(IN_SIGHT, &[Reader(2), BadWriter, Writer(1)], 1, 1);
+    nobody_is_forgotten_in_a_crowd(&[Reader(4), BadWriter, Writer(2), Writer(2)], 0);
 }
 
 #[test]
-fn the_search_finds_the_wake_up_that_half_alone_loses() {
-    let half = Wiring {
-        wake_writer: WakeWriter::Half,
-        ..newest(2)
-    };
-    let roles = [Reader(2), Writer(6)];
-    assert!(is_found(Fault::HalfAlone, half, &roles, false));
-}
-
-#[test]
-fn the_search_finds_a_last_close_that_wakes_nobody() {
-    let roles = [Reader(2), Reader(1), Writer(1)];
-    assert!(is_found(Fault::SilentClose, newest(1), &roles, true));
+fn writers_that_fail_though_they_were_woken() {
+    nobody_is_forgotten_in_a_crowd(&[Reader(4), Writer(4), BadWriter, BadWriter], 0);
 }

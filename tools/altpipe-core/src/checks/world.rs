@@ -14,113 +14,19 @@
 //!   queue, whether they sleep yet or not; a poller is never exclusive and stays on the queue;
 //! * a call that waited begins anew under the lock, and when it ends it passes the wake-up on if it
 //!   leaves something behind for its own side;
-//! * a signal ends a sleep for good: a reader that cannot go on leaves at once, a writer looks once
-//!   more under the lock.
+//! * with `read_merge` a reader that has data sleeps for more as long as a writer waits, and the
+//!   last writer to wait wakes such readers when he takes the lock again;
+//! * a write from a bad address ends there; with `publish=before_copy` it leaves an empty slot, which
+//!   a read takes away and goes on;
+//! * a signal ends a sleep for good: a reader that has no data and cannot go on leaves at once, any
+//!   other task looks once more under the lock;
+//! * a change of the knobs is one step under the lock; after it everybody is woken, and who queued by
+//!   an earlier config looks under the lock again;
+//! * a resize is one step under the lock; after it writers are woken.
 
-use crate::config::{WakeReader, WakeWriter};
+use super::plan::{Fault, Plan};
+use super::task::{At, Role, Side, Task};
 use crate::ring::Span;
-
-/// How the pipe is wired.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Wiring {
-    pub(super) wake_reader: WakeReader,
-    pub(super) wake_writer: WakeWriter,
-    /// Writers are woken slot by slot under the lock, as `tail_update=wait_lock_wake` does.
-    pub(super) wake_in_lock: bool,
-    pub(super) exclusive: bool,
-    pub(super) split_wait: bool,
-    /// Slots of the ring.
-    pub(super) limit: u32,
-    /// By what the model is made wrong on purpose.
-    pub(super) fault: Fault,
-}
-
-/// Mistakes that kernels have made, to see that the search finds them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fault {
-    /// The protocol as it should be.
-    No,
-    /// Exclusive waiters do not pass a wake-up on.
-    NoHandOver,
-    /// Having slept, a call goes on with what it knew before.
-    StaleRule,
-    /// Having entered the queue, a waiter sleeps without another look.
-    NoSecondLook,
-    /// Writers are woken when the ring crosses half full and at no other time.
-    HalfAlone,
-    /// The last close wakes nobody.
-    SilentClose,
-}
-
-/// What a task does all its life.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Role {
-    /// Calls read for so many bytes.
-    Reader(u8),
-    /// Calls write for so many bytes.
-    Writer(u8),
-    /// Polls the read end once.
-    PollIn,
-    /// Polls the write end once.
-    PollOut,
-}
-
-/// Where a task stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum At {
-    /// About to take the lock for a new call; a poller is about to wait.
-    Start,
-    /// Holds the lock; about to move bytes of one slot.
-    Moving,
-    /// Holds the lock; about to wake the other side before it moves on.
-    WakingInLock,
-    /// About to wake the other side before it sleeps.
-    WakingBeforeSleep,
-    /// About to enter the queue.
-    Queueing,
-    /// In the queue; about to look at the ring.
-    Looking,
-    /// Asleep, unless woken.
-    Asleep,
-    /// Taken off the queue by a signal; about to look at the ring.
-    Interrupted,
-    /// About to take the lock again after a wait.
-    Returning,
-    /// About to wake the other side, the call being done.
-    WakingOther,
-    /// About to pass a wake-up on to its own side.
-    HandingOver,
-    /// About to close its end, or just to go.
-    Finished,
-    /// Gone.
-    Gone,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Task {
-    pub(super) role: Role,
-    pub(super) at: At,
-    /// Calls still to make, this one included.
-    pub(super) calls: u8,
-    /// Bytes that this call has still to move.
-    pub(super) left: u8,
-    /// Whether this call moved any since it began or last slept.
-    pub(super) moved: bool,
-    /// In a write: whether the ring was empty when it began or last slept.
-    pub(super) was_empty: bool,
-    /// In a read: whether the ring was full when it began or last slept.
-    pub(super) was_full: bool,
-    /// In a read: whether writers are to be woken at its end.
-    pub(super) wake_due: bool,
-    /// Whether this call waited.
-    pub(super) waited: bool,
-    /// Whether a wake-up is to be passed on.
-    pub(super) hand_over: bool,
-    /// Whether a wake-up reached it since it entered the queue.
-    pub(super) woken: bool,
-    /// Whether a signal is pending.
-    pub(super) signal: bool,
-}
 
 /// All that there is to know of a pipe and its tasks at one moment.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -129,62 +35,22 @@ pub(super) struct World {
     pub(super) slots: Vec<(u8, u8)>,
     pub(super) locked: bool,
     pub(super) tasks: Vec<Task>,
-    /// The waiters of either side, in order. Where sides are not split, writers sleep with the
-    /// readers; pollers are on their own side's queue in any case.
-    queues: [Vec<u8>; 2],
+    /// The waiters on the readers' queue and on the writers', in order.
+    pub(super) queues: [Vec<u8>; 2],
+    /// Writers that sleep for room or have not taken the lock again since.
+    pub(super) waiting: u8,
+    /// How often the knobs changed.
+    pub(super) generation: u8,
+    /// Whether the last change of the knobs is still to be told.
+    flipping: bool,
+    /// How often the ring was resized.
+    pub(super) resized: u8,
+    /// The generation in which the last resize was done, if it is still to be told.
+    resizing: Option<u8>,
     /// Signals that may still come.
-    pub(super) signals: u8,
+    signals: u8,
     /// Whether tasks close their ends; otherwise somebody else holds both ends open for ever.
     closes: bool,
-}
-
-/// The two sides of a pipe.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Side {
-    Read,
-    Write,
-}
-
-impl Side {
-    fn other(self) -> Self {
-        match self {
-            Side::Read => Side::Write,
-            Side::Write => Side::Read,
-        }
-    }
-}
-
-impl Role {
-    pub(super) fn side(self) -> Side {
-        match self {
-            Role::Reader(_) | Role::PollIn => Side::Read,
-            Role::Writer(_) | Role::PollOut => Side::Write,
-        }
-    }
-
-    fn polls(self) -> bool {
-        matches!(self, Role::PollIn | Role::PollOut)
-    }
-}
-
-impl Task {
-    /// A task about to begin the first of `calls` calls.
-    fn new(role: Role, calls: u8) -> Self {
-        Self {
-            role,
-            at: At::Start,
-            calls,
-            left: 0,
-            moved: false,
-            was_empty: false,
-            was_full: false,
-            wake_due: false,
-            waited: false,
-            hand_over: false,
-            woken: false,
-            signal: false,
-        }
-    }
 }
 
 impl World {
@@ -195,35 +61,79 @@ impl World {
             locked: false,
             tasks: roles.iter().map(|&role| Task::new(role, calls)).collect(),
             queues: [Vec::new(), Vec::new()],
+            waiting: 0,
+            generation: 0,
+            flipping: false,
+            resized: 0,
+            resizing: None,
             signals,
             closes,
         }
     }
 
-    /// Every world that one step of one task, or one signal, leads to.
-    pub(super) fn successors(&self, wiring: &Wiring) -> Vec<World> {
+    /// Every world that one step of one task, one signal, or one step from outside leads to.
+    pub(super) fn successors(&self, plan: &Plan) -> Vec<World> {
         let mut all = Vec::new();
+        let mut follow = |change: &dyn Fn(&mut World)| {
+            let mut next = self.clone();
+            change(&mut next);
+            all.push(next);
+        };
         for (index, task) in self.tasks.iter().enumerate() {
             if self.can_step(task) {
-                let mut next = self.clone();
-                next.step(index, wiring);
-                all.push(next);
+                follow(&|next| next.step(index, plan));
             }
             if self.signals > 0 && task.at == At::Asleep && !task.signal && !task.role.polls() {
-                let mut next = self.clone();
-                next.signals -= 1;
-                next.tasks[index].signal = true;
-                all.push(next);
+                follow(&|next| {
+                    next.signals -= 1;
+                    next.tasks[index].signal = true;
+                });
             }
+        }
+        if self.flipping {
+            follow(&|next| next.tell_of_flip(plan));
+        } else if !self.locked && self.generation < plan.flips {
+            follow(&|next| {
+                next.generation += 1;
+                next.flipping = true;
+            });
+        }
+        if let Some(generation) = self.resizing {
+            follow(&|next| next.tell_of_resize(plan, generation));
+        } else if self.may_resize(plan) {
+            follow(&|next| {
+                next.resized += 1;
+                next.resizing = Some(next.generation);
+            });
         }
         all
     }
 
     /// Whether a task sleeps though it could go on. Where no task can take a step, nobody will ever
     /// wake it.
-    pub(super) fn forgets_a_sleeper(&self, wiring: &Wiring) -> bool {
-        let forgotten = |task: &Task| task.at == At::Asleep && self.may_proceed(task.role, wiring);
+    pub(super) fn forgets_a_sleeper(&self, plan: &Plan) -> bool {
+        let forgotten = |task: &Task| task.at == At::Asleep && self.may_proceed(task, plan);
         self.tasks.iter().any(forgotten)
+    }
+
+    fn tell_of_flip(&mut self, plan: &Plan) {
+        self.flipping = false;
+        if plan.fault != Fault::SilentFlip {
+            self.wake_everybody();
+        }
+    }
+
+    /// Whether the ring may be resized now: it must have room for what is in it.
+    fn may_resize(&self, plan: &Plan) -> bool {
+        let limit = plan.limits[usize::from((self.resized + 1) % 2)];
+        !self.locked && self.resized < plan.resizes && self.span().used() <= limit
+    }
+
+    fn tell_of_resize(&mut self, plan: &Plan, generation: u8) {
+        self.resizing = None;
+        if plan.fault != Fault::SilentGrowth {
+            self.wake(plan, Side::Write, generation);
+        }
     }
 
     fn can_step(&self, task: &Task) -> bool {
@@ -234,6 +144,11 @@ impl World {
             At::Gone => false,
             _ => true,
         }
+    }
+
+    /// The slots of the ring.
+    pub(super) fn limit(&self, plan: &Plan) -> u32 {
+        plan.limits[usize::from(self.resized % 2)]
     }
 
     pub(super) fn span(&self) -> Span {
@@ -251,97 +166,56 @@ impl World {
     }
 
     /// The condition that a sleeper waits for.
-    pub(super) fn may_proceed(&self, role: Role, wiring: &Wiring) -> bool {
-        let something = match role.side() {
+    fn may_proceed(&self, task: &Task, plan: &Plan) -> bool {
+        let side = task.role.side();
+        let something = match side {
             Side::Read => !self.span().is_empty(),
-            Side::Write => !self.span().is_full(wiring.limit),
+            Side::Write => !self.span().is_full(self.limit(plan)),
         };
-        something || !self.is_open(role.side().other())
+        let merges = matches!(task.role, Role::Reader(_)) && task.has_data();
+        let has_passed = !task.role.polls() && task.generation != self.generation;
+        something
+            || !self.is_open(side.other())
+            || merges && self.waiting == 0
+            || has_passed && plan.fault != Fault::OldPlace
     }
 
-    fn queue_of(wiring: &Wiring, role: Role) -> usize {
-        match role {
-            Role::Reader(_) | Role::PollIn => 0,
-            Role::Writer(_) if !wiring.split_wait => 0,
-            Role::Writer(_) | Role::PollOut => 1,
-        }
-    }
-
-    /// Wakes the sleepers of one side; where sides are not split, those of both.
-    fn wake(&mut self, wiring: &Wiring, side: Side) {
-        let exclusive = wiring.exclusive && wiring.split_wait;
-        match side {
-            Side::Read => self.wake_queue(0, exclusive),
-            Side::Write => {
-                if !wiring.split_wait {
-                    self.wake_queue(0, exclusive);
-                }
-                self.wake_queue(1, exclusive);
-            }
-        }
-    }
-
-    /// Wakes the pollers of a queue and its sleepers, or with `one` the first of these.
-    fn wake_queue(&mut self, queue: usize, one: bool) {
-        let mut enough = false;
-        let tasks = &mut self.tasks;
-        self.queues[queue].retain(|&index| {
-            let task = &mut tasks[usize::from(index)];
-            if task.role.polls() {
-                task.woken = true;
-                return true;
-            }
-            if enough {
-                return true;
-            }
-            task.woken = true;
-            enough = one;
-            false
-        });
-    }
-
-    fn leave_queue(&mut self, index: usize) {
-        for queue in &mut self.queues {
-            queue.retain(|&other| usize::from(other) != index);
-        }
-    }
-
-    fn step(&mut self, index: usize, wiring: &Wiring) {
+    fn step(&mut self, index: usize, plan: &Plan) {
         let mut task = self.tasks[index];
         let side = task.role.side();
         task.at = match task.at {
             At::Start if task.role.polls() => At::Queueing,
             At::Start => {
-                self.locked = true;
-                self.enter(&mut task, wiring)
+                self.lock(&mut task);
+                self.enter(&mut task, plan)
             }
             At::Returning => {
-                self.locked = true;
-                task.waited = true;
-                if wiring.fault != Fault::StaleRule {
-                    self.begin(&mut task, wiring);
-                }
-                self.move_slot(&mut task, wiring)
+                self.lock(&mut task);
+                self.go_on(&mut task, plan)
             }
-            At::Moving => self.move_slot(&mut task, wiring),
+            At::Moving => self.move_slot(&mut task, plan),
             At::WakingInLock => {
-                self.wake(wiring, side.other());
-                self.after_slot(&mut task, wiring)
+                self.wake(plan, side.other(), task.generation);
+                self.after_slot(&mut task, plan)
+            }
+            At::WakingMergers => {
+                self.wake_all(0);
+                self.move_slot(&mut task, plan)
             }
             At::WakingBeforeSleep => {
-                self.wake(wiring, side.other());
+                self.wake(plan, side.other(), task.generation);
                 At::Queueing
             }
             At::Queueing => {
                 task.woken = false;
-                self.queues[Self::queue_of(wiring, task.role)].push(index as u8);
-                match wiring.fault {
+                self.enter_queue(plan, index as u8);
+                match plan.fault {
                     Fault::NoSecondLook => At::Asleep,
                     _ => At::Looking,
                 }
             }
-            At::Looking if self.may_proceed(task.role, wiring) => {
-                self.leave_queue(index);
+            At::Looking if self.may_proceed(&task, plan) => {
+                self.leave_queue(index as u8);
                 if task.role.polls() {
                     At::Finished
                 } else {
@@ -350,7 +224,7 @@ impl World {
             }
             At::Looking => At::Asleep,
             At::Asleep if task.signal => {
-                self.leave_queue(index);
+                self.leave_queue(index as u8);
                 At::Interrupted
             }
             At::Asleep if task.role.polls() => {
@@ -359,17 +233,19 @@ impl World {
             }
             At::Asleep => At::Queueing,
             At::Interrupted => match task.role {
-                Role::Reader(_) if !self.may_proceed(task.role, wiring) => At::Finished,
+                Role::Reader(_) if !task.has_data() && !self.may_proceed(&task, plan) => {
+                    At::Finished
+                }
                 _ => At::Returning,
             },
             At::WakingOther => {
-                self.wake(wiring, side.other());
-                Self::after_waking(&mut task)
+                self.wake(plan, side.other(), task.generation);
+                task.after_waking()
             }
             At::HandingOver => {
-                self.wake(wiring, side);
+                self.wake(plan, side, task.generation);
                 task.hand_over = false;
-                Self::after_waking(&mut task)
+                task.after_waking()
             }
             At::Finished => {
                 task = Task::new(task.role, 0);
@@ -379,24 +255,14 @@ impl World {
         };
         self.tasks[index] = task;
         let last = task.at == At::Gone && !task.role.polls() && !self.is_open(side);
-        if last && wiring.fault != Fault::SilentClose {
-            self.wake_queue(0, false);
-            self.wake_queue(1, false);
+        if last && plan.fault != Fault::SilentClose {
+            self.wake_everybody();
         }
     }
 
-    /// What follows once the other side has been woken: the end of the call.
-    ///
-    /// A call leaves no trace in its task, so that worlds which differ in their past alone are one.
-    pub(super) fn after_waking(task: &mut Task) -> At {
-        if task.hand_over {
-            return At::HandingOver;
-        }
-        let calls = if task.signal { 0 } else { task.calls - 1 };
-        *task = Task::new(task.role, calls);
-        match calls {
-            0 => At::Finished,
-            _ => At::Start,
-        }
+    /// Takes the lock. Until a call takes it anew, it goes by the config that it finds now.
+    fn lock(&mut self, task: &mut Task) {
+        self.locked = true;
+        task.generation = self.generation;
     }
 }
