@@ -2,6 +2,7 @@
 //! Empty buffers and bad addresses: nothing is consumed that was not delivered, nothing queued that was not read whole.
 
 use std::ptr;
+use std::thread::scope;
 
 use altpipe_core::config::Publish;
 use rustix::event::PollFlags;
@@ -14,6 +15,7 @@ use crate::end::{
 use crate::memory::{Cliff, NOWHERE, read_to, vector, write_from};
 use crate::signal::{self, Interrupted};
 use crate::subject::{Pipe, Subject};
+use crate::task::{Call, Task};
 
 /// Cases about user addresses.
 pub const AREA: Area = Area {
@@ -62,6 +64,10 @@ pub const AREA: Area = Area {
         Case::every(
             "a fault costs no slot, unless slots are published before they are filled",
             fault_costs_no_slot,
+        ),
+        Case::every(
+            "a read that finds but an empty slot wakes the writer that sleeps for it",
+            empty_slot_wakes,
         ),
     ],
 };
@@ -213,4 +219,22 @@ fn fault_costs_no_slot(subject: &Subject) {
         assert_eq!(read(&r, 1), Err(Errno::AGAIN));
         assert_eq!(poll_now(&r, PollFlags::IN), PollFlags::empty());
     }
+}
+
+// The model checker of tools/altpipe-core found both asleep here: the reader went to wait for data and kept to itself that
+// it had made room.
+fn empty_slot_wakes(subject: &Subject) {
+    let Pipe { read: r, write: w } = subject.pipe();
+    subject.resize(&r, PAGE as u32).unwrap();
+    assert_eq!(write_from(&w, NOWHERE, PAGE), Err(Errno::FAULT));
+    scope(|s| {
+        let body = || write(&w, &[b'x'; PAGE]);
+        let writer = if subject.config().publish == Publish::BeforeCopy {
+            Task::asleep_in(s, Call::Write, &w, body)
+        } else {
+            Task::spawn(s, body)
+        };
+        assert_eq!(read_exact(&r, PAGE), [b'x'; PAGE]);
+        assert_eq!(writer.join(), Ok(PAGE));
+    });
 }

@@ -110,6 +110,13 @@ fn soft_quota(subject: &Subject) {
             Err(Errno::PERM)
         );
         assert_eq!(subject.size(&pipe.read), Ok(small));
+        // A shrink that fails gives nothing back.
+        fill(&full[1].write, PAGE);
+        assert_eq!(subject.resize(&full[1].read, PAGE as u32), Err(Errno::BUSY));
+        assert_eq!(
+            subject.resize(&pipe.read, 4 * PAGE as u32),
+            Err(Errno::PERM)
+        );
         assert_eq!(subject.resize(&pipe.read, PAGE as u32), Ok(PAGE));
         assert_eq!(subject.resize(&full[0].read, CAPACITY as u32), Ok(CAPACITY));
         // What that one gave up is there for others.
