@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What a case is: a sentence, the subjects it holds for, and a function that panics where the sentence is false.
+//! What a case is: a sentence, the subjects it holds for, and a function that panics where the
+//! sentence is false.
 
 use crate::subject::Subject;
 
@@ -37,8 +38,8 @@ impl Case {
         }
     }
 
-    /// A case that holds for every pipe and takes long. It is left out for configs of one knob: the presets hold
-    /// nearly every value of every knob as well, in company.
+    /// A case that holds for every pipe and takes long. It is left out for configs of one knob: the
+    /// presets hold nearly every value of every knob as well, in company.
     pub const fn long(name: &'static str, run: fn(&Subject)) -> Self {
         Self {
             name,

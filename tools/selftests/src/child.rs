@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A case's own process group, and the watchdog over it.
 //!
-//! The verdict travels over a socket, not over a pipe: pipes are what is being tested. Whichever process or thread of the
-//! case panics first reports and ends its process, so that a failed assertion in a helper thread is not hidden
-//! behind a join that never returns.
+//! The verdict travels over a socket, not over a pipe: pipes are what is being tested. Whichever
+//! process or thread of the case panics first reports and ends its process, so that a failed
+//! assertion in a helper thread is not hidden behind a join that never returns.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -44,18 +44,21 @@ pub fn skip(reason: &str) -> ! {
     process::exit(0)
 }
 
-/// Says what the case is at; the last such note stands in the message of a failure, a hang or crash among them.
+/// Says what the case is at; the last such note stands in the message of a failure, a hang or crash
+/// among them.
 pub fn note(text: &str) {
     report(NOTED, text);
 }
 
 /// Runs `body` in a forked child and says how it ended; nothing the child does ends the caller.
 ///
-/// The caller must have one thread only, since the child goes on as a full program. Processes which the child leaves behind
-/// are killed and reaped before this returns, so that no end of a pipe outlives its case.
+/// The caller must have one thread only, since the child goes on as a full program. Processes which
+/// the child leaves behind are killed and reaped before this returns, so that no end of a pipe
+/// outlives its case.
 pub fn isolate(timeout: Duration, body: impl FnOnce()) -> io::Result<Outcome> {
     let (ours, theirs) = socket()?;
-    // SAFETY: one thread only, as documented, so no lock of the library can be held by a thread that the child lacks.
+    // SAFETY: one thread only, as documented, so no lock of the library can be held by a thread
+    // that the child lacks.
     let pid = match unsafe { libc::fork() } {
         -1 => return Err(io::Error::last_os_error()),
         0 => {
@@ -121,7 +124,8 @@ fn run(report_to: RawFd, body: impl FnOnce()) -> ! {
             .map(|l| format!("{}:{}: ", l.file(), l.line()))
             .unwrap_or_default();
         report(FAILED, &format!("{place}{message}"));
-        // SAFETY: ends the process at once; unwinding could wait for threads that are asleep for ever.
+        // SAFETY: ends the process at once; unwinding could wait for threads that are asleep for
+        // ever.
         unsafe { libc::_exit(1) }
     }));
     body();
@@ -150,7 +154,8 @@ fn socket() -> io::Result<(OwnedFd, OwnedFd)> {
 fn report(kind: u8, text: &str) {
     let mut packet = vec![kind];
     packet.extend_from_slice(&text.as_bytes()[..text.len().min(2000)]);
-    // SAFETY: the buffer is valid for its length. Failure leaves the exit status, which tells enough.
+    // SAFETY: the buffer is valid for its length. Failure leaves the exit status, which tells
+    // enough.
     unsafe {
         libc::send(
             REPORT.load(Ordering::Relaxed),
@@ -184,7 +189,8 @@ enum Ended {
     TimedOut,
 }
 
-// Waits for a report or for the child's end. A report comes first where a helper process failed while the others wait for it.
+// Waits for a report or for the child's end. A report comes first where a helper process failed
+// while the others wait for it.
 fn wait(pid: Pid, report: &OwnedFd, noted: &mut String, timeout: Duration) -> io::Result<Ended> {
     let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
     let deadline = Instant::now() + timeout;
@@ -218,7 +224,8 @@ fn wait(pid: Pid, report: &OwnedFd, noted: &mut String, timeout: Duration) -> io
             .last()
             .is_some_and(|report| report.revents().contains(PollFlags::HUP))
         {
-            // The child closed its end of the socket on its way out; only its death remains to be seen.
+            // The child closed its end of the socket on its way out; only its death remains to be
+            // seen.
             polled.truncate(1);
         }
     }

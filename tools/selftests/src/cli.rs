@@ -35,7 +35,8 @@ struct Cli {
     #[arg(long, value_name = "TEXT")]
     filter: Option<String>,
 
-    /// Run only the subjects whose name contains this text (`native`, `altpipe default`, ...); may be given several times
+    /// Run only the subjects whose name contains this text (`native`, `altpipe default`, ...); may
+    /// be given several times
     #[arg(long, value_name = "TEXT")]
     subject: Vec<String>,
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What a run draws at random. The seed is printed, and given back by `--seed` it draws the same again.
+//! What a run draws at random. The seed is printed, and given back by `--seed` it draws the same
+//! again.
 
 use std::sync::OnceLock;
 use std::time::SystemTime;

@@ -59,7 +59,8 @@ pub fn set_nonblocking(end: impl AsFd, on: bool) {
     .expect("F_SETFL");
 }
 
-/// Writes without blocking in pieces of `chunk` bytes until the pipe takes no more; returns the count of bytes it took.
+/// Writes without blocking in pieces of `chunk` bytes until the pipe takes no more; returns the
+/// count of bytes it took.
 pub fn fill(end: impl AsFd, chunk: usize) -> usize {
     let blocking = !fcntl_getfl(&end)
         .expect("F_GETFL")

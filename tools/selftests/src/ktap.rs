@@ -78,7 +78,8 @@ impl<W: Write> Ktap<W> {
         self.failed
     }
 
-    // Flushed line by line: after a kernel crash the last line on the console names the case before the culprit.
+    // Flushed line by line: after a kernel crash the last line on the console names the case before
+    // the culprit.
     fn line(&mut self, text: &str) -> io::Result<()> {
         writeln!(self.out, "{:indent$}{text}", "", indent = self.indent)?;
         self.out.flush()

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Loading and unloading the module: refused while anything of it is in use, without a trace otherwise.
+//! Loading and unloading the module: refused while anything of it is in use, without a trace
+//! otherwise.
 //!
 //! Each scenario begins and ends with the module unloaded.
 
@@ -269,7 +270,8 @@ fn sysfs_does_not_pin(it: &Lifecycle) {
     );
 }
 
-// One turn of a program that uses whatever is there. It may meet the module at any moment of its coming and going.
+// One turn of a program that uses whatever is there. It may meet the module at any moment of its
+// coming and going.
 fn use_module() {
     let _ = fs::read_to_string(knobs::path("knobs/tail_update"));
     let _ = fs::read_to_string(knobs::path("stats/reads"));
@@ -313,11 +315,11 @@ fn reload_under_load(it: &Lifecycle) {
     it.module.unload_when_free();
 }
 
-// Runs `turns` turns after a warm-up, in which caches fill, and waits for the memory to come back: inodes and files are
-// freed only some time after their last use.
+// Runs `turns` turns after a warm-up, in which caches fill, and waits for the memory to come back:
+// inodes and files are freed only some time after their last use.
 //
-// The tolerances are what an idle machine of two processors was seen to move by on its own. Per-processor lists of
-// free pages move by several MiB, those of free objects by some 100 KiB.
+// The tolerances are what an idle machine of two processors was seen to move by on its own.
+// Per-processor lists of free pages move by several MiB, those of free objects by some 100 KiB.
 fn assert_no_leak(turns: u32, mut turn: impl FnMut()) {
     (0..turns.min(10)).for_each(|_| turn());
     let before = Memory::now();

@@ -18,7 +18,8 @@ pub struct Cliff(*mut u8);
 impl Cliff {
     /// Maps the pages and fills the good ones with `byte`.
     pub fn new(byte: u8) -> Self {
-        // SAFETY: a new private mapping of three pages; the last is closed and only the first two are written.
+        // SAFETY: a new private mapping of three pages; the last is closed and only the first two
+        // are written.
         unsafe {
             let start = mmap_anonymous(
                 ptr::null_mut(),
@@ -50,7 +51,8 @@ impl Cliff {
 
 impl Drop for Cliff {
     fn drop(&mut self) {
-        // SAFETY: the mapping made in `new`; addresses given out are for system calls, which survive its end.
+        // SAFETY: the mapping made in `new`; addresses given out are for system calls, which
+        // survive its end.
         let _ = unsafe { munmap(self.0.cast(), 3 * PAGE) };
     }
 }
@@ -86,7 +88,8 @@ pub fn vector(
 
 /// ioctl(2) with any address as its argument.
 pub fn ioctl_at(file: impl AsFd, call: libc::Ioctl, address: *mut u8) -> Result<usize> {
-    // SAFETY: the kernel checks the address; callers pass memory that holds the structure of the call, or none at all.
+    // SAFETY: the kernel checks the address; callers pass memory that holds the structure of the
+    // call, or none at all.
     checked(unsafe { libc::ioctl(number(&file), call, address) } as isize)
 }
 

@@ -52,7 +52,8 @@ impl Module {
         checked(ret as isize).map(drop)
     }
 
-    /// Unloads it once the last reference is gone; for references that another task drops at its own pace.
+    /// Unloads it once the last reference is gone; for references that another task drops at its
+    /// own pace.
     pub fn unload_when_free(&self) {
         while let Err(error) = self.unload() {
             assert_eq!(error, Errno::WOULDBLOCK, "delete_module");
@@ -61,7 +62,8 @@ impl Module {
     }
 }
 
-/// What of the module the system shows: its entry among the modules, its file system, its device, its sysfs tree.
+/// What of the module the system shows: its entry among the modules, its file system, its device,
+/// its sysfs tree.
 pub fn traces() -> [bool; 4] {
     let list = |path: &str, start: &str| {
         fs::read_to_string(path)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Helper processes of a scenario. They belong to its process group, so the watchdog ends them with it.
+//! Helper processes of a scenario. They belong to its process group, so the watchdog ends them with
+//! it.
 
 use std::io;
 
@@ -11,7 +12,8 @@ use crate::task::Watched;
 pub struct Process(Pid);
 
 impl Process {
-    /// Forks; the child runs `body` and exits with status 0. The scenario must not have started threads before.
+    /// Forks; the child runs `body` and exits with status 0. The scenario must not have started
+    /// threads before.
     pub fn fork(body: impl FnOnce()) -> Self {
         // SAFETY: one thread only, as documented, so the child can go on as a full program.
         match unsafe { libc::fork() } {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Records that know their writer, number and length, and whose every byte follows from these three.
+//! Records that know their writer, number and length, and whose every byte follows from these
+//! three.
 //!
-//! A record that was torn, mixed with another or shifted by one byte cannot be taken for a good one.
+//! A record that was torn, mixed with another or shifted by one byte cannot be taken for a good
+//! one.
 
 /// Bytes of the header; no record is shorter.
 pub const HEADER: usize = 8;
@@ -28,7 +30,8 @@ impl Record {
         bytes
     }
 
-    /// The record at the front of `stream`, or `None` where it has not arrived whole. Panics on bytes that no record has.
+    /// The record at the front of `stream`, or `None` where it has not arrived whole. Panics on
+    /// bytes that no record has.
     pub fn at_front(stream: &[u8]) -> Option<Self> {
         let header = stream.get(..HEADER)?;
         let record = Self {
@@ -79,7 +82,8 @@ impl Ledger {
         *next += 1;
     }
 
-    /// Enters all records that `stream` holds whole and leaves the rest in it; returns their number.
+    /// Enters all records that `stream` holds whole and leaves the rest in it; returns their
+    /// number.
     pub fn enter_all(&mut self, stream: &mut Vec<u8>) -> u64 {
         let mut records = 0;
         let mut done = 0;

@@ -62,7 +62,8 @@ pub fn send_if_alive(signal: i32, to: &Watched) -> bool {
 }
 
 fn set_action(signal: i32, action: usize, flags: i32) {
-    // SAFETY: all zero is a valid sigaction; the handler only stores to atomics, which a handler may do.
+    // SAFETY: all zero is a valid sigaction; the handler only stores to atomics, which a handler
+    // may do.
     let ret = unsafe {
         let mut new: libc::sigaction = mem::zeroed();
         new.sa_sigaction = action;

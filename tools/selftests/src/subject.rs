@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Who is tested: the kernel's own pipes, or altpipe's under one config. Only the making of a pipe differs.
+//! Who is tested: the kernel's own pipes, or altpipe's under one config. Only the making of a pipe
+//! differs.
 
 use std::fmt;
 use std::io;
@@ -31,7 +32,8 @@ pub enum Subject {
     Device(Arc<Control>),
     /// Pipes of the control device under one config.
     Altpipe {
-        /// The open device. It stays open for the whole run, as it would in a program that makes many pipes.
+        /// The open device. It stays open for the whole run, as it would in a program that makes
+        /// many pipes.
         control: Arc<Control>,
         /// The text given to the create call.
         text: String,
@@ -40,7 +42,8 @@ pub enum Subject {
     },
 }
 
-/// Knobs about a pipe's size and its user's quota, which would make most scenarios others. They have cases of their own.
+/// Knobs about a pipe's size and its user's quota, which would make most scenarios others. They
+/// have cases of their own.
 const OWN_CASES: [&str; 2] = ["capacity", "min_def_buffers"];
 
 impl Subject {
@@ -54,7 +57,8 @@ impl Subject {
         })
     }
 
-    /// The subjects of a full run: the kernel, the device, altpipe's default, each knob away from it, and each preset.
+    /// The subjects of a full run: the kernel, the device, altpipe's default, each knob away from
+    /// it, and each preset.
     pub fn all(control: &Arc<Control>) -> Vec<Self> {
         let single = KNOBS
             .iter()
@@ -136,7 +140,8 @@ impl Subject {
             == 1
     }
 
-    /// Whether one wake-up runs one sleeper. A queue common to both sides is woken as a whole, whatever `exclusive` says.
+    /// Whether one wake-up runs one sleeper. A queue common to both sides is woken as a whole,
+    /// whatever `exclusive` says.
     pub fn waits_exclusively(&self) -> bool {
         self.config().exclusive && self.config().split_wait
     }
@@ -166,8 +171,8 @@ impl Subject {
     }
 }
 
-/// Values that a knob takes other than its default: all words of a choice, the bounds of a range. A size goes no
-/// further than 1 MiB, beyond which a pipe may ask for more memory than there is.
+/// Values that a knob takes other than its default: all words of a choice, the bounds of a range. A
+/// size goes no further than 1 MiB, beyond which a pipe may ask for more memory than there is.
 pub fn values(knob: &Knob) -> Vec<String> {
     let all: Vec<String> = match knob.values {
         Values::Switch => vec!["0".into(), "1".into()],

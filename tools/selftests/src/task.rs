@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Threads and processes whose sleep can be observed.
 //!
-//! Scenarios never sleep and hope. They wait until /proc shows a task asleep in a certain call on a certain descriptor; an
-//! interruptible sleep there means that the task stands in the pipe's wait queue.
+//! Scenarios never sleep and hope. They wait until /proc shows a task asleep in a certain call on a
+//! certain descriptor; an interruptible sleep there means that the task stands in the pipe's wait
+//! queue.
 
 use std::fs;
 use std::path::PathBuf;
@@ -29,7 +30,8 @@ pub enum Call {
 }
 
 impl Call {
-    // The library may spell a call in several ways; the first argument is a descriptor except for poll.
+    // The library may spell a call in several ways; the first argument is a descriptor except for
+    // poll.
     fn numbers(self) -> &'static [i64] {
         match self {
             Self::Read => &[libc::SYS_read],
@@ -91,8 +93,8 @@ impl Watched {
     }
 
     fn asleep(&self, call: Call, fd: i32) -> bool {
-        // State first: a task that is seen asleep and then seen in the call has not left it in between, or has entered it
-        // again, which is as good.
+        // State first: a task that is seen asleep and then seen in the call has not left it in
+        // between, or has entered it again, which is as good.
         let stat =
             fs::read_to_string(self.dir.join("stat")).expect("the task ended instead of sleeping");
         if !stat

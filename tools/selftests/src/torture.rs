@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Streams of checked records over many pipes while knobs turn, sizes change and signals fly.
 //!
-//! Half of the pipes get a random config of their own, half take the defaults as they stand while another thread turns
-//! them. Records tell a loss, a tear or a change of order; a standstill of any stream is told by the clock.
+//! Half of the pipes get a random config of their own, half take the defaults as they stand while
+//! another thread turns them. Records tell a loss, a tear or a change of order; a standstill of any
+//! stream is told by the clock.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -233,7 +234,8 @@ fn stream(control: &Control, generator: &mut ChaCha8Rng, progress: &Progress, co
     });
 }
 
-// The call until it moves bytes: whatever a signal or O_NONBLOCK makes of it, no part of it is done then.
+// The call until it moves bytes: whatever a signal or O_NONBLOCK makes of it, no part of it is done
+// then.
 fn insist<T>(call: impl Fn() -> rustix::io::Result<T>, end: &OwnedFd, events: PollFlags) -> T {
     loop {
         match call() {

@@ -127,7 +127,8 @@ fn order_kept(subject: &Subject) {
     let pipe = pipe_of(subject, 4 * PAGE as u32);
     let mut written = 0u8;
     let mut next = 0u8;
-    // Each page holds its number. The tail moves on by three in every round, so it meets every place of the ring.
+    // Each page holds its number. The tail moves on by three in every round, so it meets every
+    // place of the ring.
     for pages in [4, 8, 4, 16, 4, 32, 8, 4] {
         for _ in 0..3 {
             assert_eq!(write(&pipe.write, &[written; PAGE]), Ok(PAGE));

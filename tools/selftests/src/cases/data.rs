@@ -192,8 +192,8 @@ fn no_split_on_merge(subject: &Subject) {
     assert_eq!(fill(&w, PAGE / 2 + 1), 16 * (PAGE / 2 + 1));
 }
 
-// 100 bytes, then a page and 200: the 200 go behind the 100 and the page takes the second slot. Without merging they take
-// a third.
+// 100 bytes, then a page and 200: the 200 go behind the 100 and the page takes the second slot.
+// Without merging they take a third.
 fn long_write_aligns(subject: &Subject) {
     let Pipe { read: r, write: w } = subject.pipe();
     write(&w, &[b'a'; 100]).unwrap();
@@ -221,7 +221,8 @@ fn merge_behind_read(subject: &Subject) {
     assert_eq!(read(&r, 11).as_deref(), Ok(&b"56789abcdef"[..]));
 }
 
-// Were the page of the drained slot still appended to, 4000 + 200 bytes would not fit and 200 bytes would be lost or split.
+// Were the page of the drained slot still appended to, 4000 + 200 bytes would not fit and 200 bytes
+// would be lost or split.
 fn no_merge_when_empty(subject: &Subject) {
     let Pipe { read: r, write: w } = subject.pipe();
     write(&w, &[b'a'; 4000]).unwrap();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The control device as a file, and the file system behind it. Its create call has an area of its own.
+//! The control device as a file, and the file system behind it. Its create call has an area of its
+//! own.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};

@@ -106,8 +106,9 @@ fn by_edges_until_again(subject: &Subject) {
     }
 }
 
-// The way of edge-triggered runtimes: less than asked for means empty, so no read is spent to hear EAGAIN. Between such a
-// read and the wait the writer finds an empty pipe, and its write must be an edge.
+// The way of edge-triggered runtimes: less than asked for means empty, so no read is spent to hear
+// EAGAIN. Between such a read and the wait the writer finds an empty pipe, and its write must be an
+// edge.
 fn by_edges_until_short(subject: &Subject) {
     for (write_piece, read_piece) in [(PAGE, 3 * PAGE), (700, 1000), (CAPACITY, CAPACITY)] {
         let Pipe { read: r, write: w } = nonblocking_pipe(subject);

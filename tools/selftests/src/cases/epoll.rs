@@ -170,7 +170,8 @@ fn one_shot(subject: &Subject) {
     assert_eq!(events(&epoll, Some(&NOW)), EventFlags::IN);
 }
 
-// Level and edge watches come and go while others wait, read and write. Each waiter leaves at the end of the stream.
+// Level and edge watches come and go while others wait, read and write. Each waiter leaves at the
+// end of the stream.
 fn many_threads(subject: &Subject) {
     const WRITES: usize = 600;
     let Pipe { read: r, write: w } = subject.pipe();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! How many sleepers run for one event, counted by their voluntary context switches.
 //!
-//! Every event waits until all take their place in the queue again, so the counts are exact and no race decides.
+//! Every event waits until all take their place in the queue again, so the counts are exact and no
+//! race decides.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::scope;
@@ -49,7 +50,8 @@ const EVENTS: u64 = 24;
 
 fn assert_switches(subject: &Subject, switches: u64) {
     if subject.waits_exclusively() {
-        // One per event, and one more where the wake-up goes out while the waker still holds the pipe's mutex.
+        // One per event, and one more where the wake-up goes out while the waker still holds the
+        // pipe's mutex.
         assert!(
             (EVENTS..=EVENTS * 5 / 2).contains(&switches),
             "{switches} switches for {EVENTS} events"
@@ -123,7 +125,8 @@ fn paced_writers(subject: &Subject) {
     });
 }
 
-// Without exclusive waits each hop may run all; how many it does is up to the scheduler, so only arrival is asked for then.
+// Without exclusive waits each hop may run all; how many it does is up to the scheduler, so only
+// arrival is asked for then.
 fn racing_token(subject: &Subject) {
     const TASKS: usize = 32;
     const HOPS: usize = 1_000;
@@ -186,7 +189,8 @@ fn writer_hand_over(subject: &Subject) {
     assert_eq!(queued(&r), CROWD * PAGE);
 }
 
-// Sleepers with different needs: a wake-up that reaches one who cannot use it must go on to one who can.
+// Sleepers with different needs: a wake-up that reaches one who cannot use it must go on to one who
+// can.
 fn mixed_sizes(subject: &Subject) {
     const EACH: usize = 400_000;
     const SIZES: [usize; 4] = [1_000, 4_096, 50_000, 7_777];

@@ -82,7 +82,8 @@ fn room_by_page(subject: &Subject) {
     assert_eq!(write(&w, b"x"), Err(Errno::AGAIN));
 }
 
-// Whether RWF_NOWAIT is known to the subject; `attempt` is the outcome of a call that must not wait.
+// Whether RWF_NOWAIT is known to the subject; `attempt` is the outcome of a call that must not
+// wait.
 fn knows_nowait(subject: &Subject, attempt: &Result<usize>) -> bool {
     let refused = *attempt == Err(Errno::OPNOTSUPP);
     if matches!(subject, Subject::Native) && refused {

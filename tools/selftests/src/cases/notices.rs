@@ -61,7 +61,8 @@ fn ask(end: impl AsFd) {
 // From asm-generic/fcntl.h; the library does not name it.
 const F_SETSIG: i32 = 10;
 
-// The signals due when `io` reads or writes are done: one for each, or, as before 5.14, for each wake-up sent.
+// The signals due when `io` reads or writes are done: one for each, or, as before 5.14, for each
+// wake-up sent.
 fn due(subject: &Subject, pipe: &Pipe, io: usize, wakes: fn(&Stats) -> u64) -> usize {
     match subject.config().fasync {
         FasyncRule::EveryIo => io,

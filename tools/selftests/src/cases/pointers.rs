@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Empty buffers and bad addresses: nothing is consumed that was not delivered, nothing queued that was not read whole.
+//! Empty buffers and bad addresses: nothing is consumed that was not delivered, nothing queued that
+//! was not read whole.
 
 use std::ptr;
 use std::thread::scope;
@@ -221,8 +222,8 @@ fn fault_costs_no_slot(subject: &Subject) {
     }
 }
 
-// The model checker of tools/altpipe-core found both asleep here: the reader went to wait for data and kept to itself that
-// it had made room.
+// The model checker of tools/altpipe-core found both asleep here: the reader went to wait for data
+// and kept to itself that it had made room.
 fn empty_slot_wakes(subject: &Subject) {
     let Pipe { read: r, write: w } = subject.pipe();
     subject.resize(&r, PAGE as u32).unwrap();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! How large a user's pipes may be, and how many pages of them he may have.
 //!
-//! Each scenario runs in a process of a user who has no other pipes, under the kernel's default limits: 1 MiB for a
-//! pipe and 16384 pages for a user.
+//! Each scenario runs in a process of a user who has no other pipes, under the kernel's default
+//! limits: 1 MiB for a pipe and 16384 pages for a user.
 
 use rustix::io::Errno;
 use rustix::process::geteuid;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Records through pipes of random configs: whatever the mix of knobs, nothing is lost, torn, reordered or stuck.
+//! Records through pipes of random configs: whatever the mix of knobs, nothing is lost, torn,
+//! reordered or stuck.
 
 use std::thread::scope;
 

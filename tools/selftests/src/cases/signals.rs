@@ -137,8 +137,8 @@ fn poll_interrupted(subject: &Subject) {
     });
 }
 
-// The reader that the wake-up reached may leave for the signal at the same moment. If it does not pass the wake-up on, the
-// other sleeps on with a byte in the pipe, and the watchdog ends the case.
+// The reader that the wake-up reached may leave for the signal at the same moment. If it does not
+// pass the wake-up on, the other sleeps on with a byte in the pipe, and the watchdog ends the case.
 fn reader_passes_on(subject: &Subject) {
     signal::count(SIGNAL, Interrupted::Fails);
     for round in 0..10 {

@@ -105,13 +105,15 @@ fn varying_sizes(subject: &Subject) {
     stream(subject, 200_000, &down, &up);
 }
 
-// Records of 64 bytes never straddle two pages, so each read of 64 bytes takes exactly one, whoever reads.
+// Records of 64 bytes never straddle two pages, so each read of 64 bytes takes exactly one, whoever
+// reads.
 fn many_to_many(subject: &Subject) {
     const WRITERS: u16 = 4;
     const EACH: u32 = 1_000;
     let Pipe { read: r, write: w } = subject.pipe();
     let w = &w.try_clone().map(|second| [w, second]).unwrap();
-    // A reader may overtake another between its read and its entry, so the ledger is kept by number, in bits.
+    // A reader may overtake another between its read and its entry, so the ledger is kept by
+    // number, in bits.
     let seen: Vec<Mutex<Vec<bool>>> = (0..WRITERS)
         .map(|_| Mutex::new(vec![false; EACH as usize]))
         .collect();

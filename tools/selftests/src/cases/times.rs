@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Time stamps, as the `times` knob says.
 //!
-//! The stamps are set far into the past first, so that a move shows without waiting for a clock to tick.
+//! The stamps are set far into the past first, so that a move shows without waiting for a clock to
+//! tick.
 
 use altpipe_core::config::Times;
 use altpipe_uapi::get_stats;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! When one side has the other woken: the rules of `wake_reader` and `wake_writer`, by the notify counters.
+//! When one side has the other woken: the rules of `wake_reader` and `wake_writer`, by the notify
+//! counters.
 //!
 //! The sequences are chosen so that no two values of a knob give the same counts.
 
@@ -160,7 +161,8 @@ fn poll_users(subject: &Subject) {
     assert_eq!(reader_notifies(&pipe) - before, expected);
 }
 
-// The pipe is full, but its last page takes ten bytes more: a write goes through while larger ones sleep for room.
+// The pipe is full, but its last page takes ten bytes more: a write goes through while larger ones
+// sleep for room.
 fn common_queue(subject: &Subject) {
     const WRITERS: u64 = 4;
     let config = Config {
