@@ -54,7 +54,7 @@ impl Published {
     }
 
     const fn pack(low: u32, high: u32) -> u64 {
-        (high as u64) << 32 | low as u64
+        ((high as u64) << 32) | low as u64
     }
 
     /// Publishes a new pair; the caller holds the lock.
