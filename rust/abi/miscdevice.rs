@@ -7,7 +7,7 @@
 //!
 //! C header: [`include/linux/miscdevice.h`](srctree/include/linux/miscdevice.h)
 
-use super::sysfs::{Groups, Owner};
+use super::sysfs::{Groups, Home, Owner};
 use crate::bindings;
 use core::marker::PhantomData;
 use kernel::{
@@ -20,7 +20,7 @@ use kernel::{
 };
 
 /// What lies behind a misc device.
-pub(crate) trait MiscDevice: Send + Sync + Sized + 'static {
+pub(crate) trait MiscDevice: Owner<Home = MiscHome> + Send + 'static {
     /// What the device's open files answer.
     const OPERATIONS: &'static Operations<Self>;
 
@@ -212,11 +212,14 @@ impl<T: MiscDevice> PinnedDrop for Registration<T> {
     }
 }
 
-// SAFETY: Groups of `T` are attached to the devices of `Registration<T>` alone. The misc core makes
-// its `struct miscdevice` the device's driver data before files appear, and takes all files away,
-// waiting for calls under way, before `misc_deregister` returns.
-unsafe impl<T: MiscDevice> Owner for T {
-    unsafe fn of<'a>(device: *mut bindings::device) -> &'a Self {
+/// The home of what lies behind misc devices.
+pub(crate) struct MiscHome;
+
+// SAFETY: Groups of a `MiscDevice` are attached to the devices of its `Registration` alone. The
+// misc core makes its `struct miscdevice` the device's driver data before files appear, and takes
+// all files away, waiting for calls under way, before `misc_deregister` returns.
+unsafe impl<T: MiscDevice> Home<T> for MiscHome {
+    unsafe fn owner<'a>(device: *mut bindings::device) -> &'a T {
         // SAFETY: The device is valid while it has files.
         let misc = unsafe { bindings::dev_get_drvdata(device) };
         // SAFETY: By the trait's promise this is the device of a registration of `T`, which has its

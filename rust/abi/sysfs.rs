@@ -15,19 +15,25 @@ use core::{fmt, marker::PhantomData, ptr::NonNull};
 use kernel::{page::PAGE_SIZE, prelude::*};
 
 /// An object whose device shows it in sysfs.
+pub(crate) trait Owner: Sync + Sized {
+    /// Who registers its device, and so attaches its [`Groups`].
+    type Home: Home<Self>;
+}
+
+/// Whoever registers the devices of an `O` and finds the one behind the other.
 ///
 /// # Safety
 ///
-/// [`Groups`] of this type are attached only to devices for which [`Owner::of`] may be called from
-/// the time the first file appears until the last is gone.
-pub(crate) unsafe trait Owner: Sync + Sized {
+/// [`Groups`] of `O` are attached only to devices for which [`Home::owner`] may be called from the
+/// time the first file appears until the last is gone.
+pub(crate) unsafe trait Home<O> {
     /// Finds the object behind a device.
     ///
     /// # Safety
     ///
-    /// `device` is one that [`Groups`] of this type are attached to, and has its files for as long
-    /// as `'a`.
-    unsafe fn of<'a>(device: *mut bindings::device) -> &'a Self;
+    /// `device` is one that [`Groups`] of `O` are attached to, and has its files for as long as
+    /// `'a`.
+    unsafe fn owner<'a>(device: *mut bindings::device) -> &'a O;
 }
 
 /// A row whose file can be read.
@@ -96,7 +102,7 @@ impl<O: Owner, R: Show<O>> File<O, R> {
         let file = unsafe { &*attribute.cast::<Self>() };
         // SAFETY: The caller passes a device with a group of `O`, and sysfs removes a file only
         // when no call into it is under way.
-        let owner = unsafe { O::of(device) };
+        let owner = unsafe { O::Home::owner(device) };
         // SAFETY: The caller passes a page of its own, which sysfs has zeroed.
         let page = unsafe { core::slice::from_raw_parts_mut(page.cast::<u8>(), ROOM) };
 
@@ -133,7 +139,7 @@ impl<O: Owner, R: Store<O>> File<O, R> {
         let file = unsafe { &*attribute.cast::<Self>() };
         // SAFETY: The caller passes a device with a group of `O`, and sysfs removes a file only
         // when no call into it is under way.
-        let owner = unsafe { O::of(device) };
+        let owner = unsafe { O::Home::owner(device) };
         // SAFETY: The caller passes that many bytes, in a buffer of its own.
         let bytes = unsafe { core::slice::from_raw_parts(bytes.cast::<u8>(), count) };
 

@@ -4,8 +4,8 @@
 
 use crate::{
     abi::{
-        miscdevice::{IoctlDevice, MiscDevice, Operations},
-        sysfs::{Groups, List},
+        miscdevice::{IoctlDevice, MiscDevice, MiscHome, Operations},
+        sysfs::{Groups, List, Owner},
         user,
     },
     config::Config,
@@ -153,6 +153,10 @@ impl MiscDevice for Control {
             ])
         },
     );
+}
+
+impl Owner for Control {
+    type Home = MiscHome;
 }
 
 impl Configured for Control {
