@@ -10,6 +10,7 @@
 use crate::{
     abi::{
         file_operations::{Ends, FasyncCall, FileOperations, IoCall},
+        pseudo_fs::InodePipe,
         registry::{Live, Roll},
         user,
         wait::{PollMask, PollTable},
@@ -66,28 +67,20 @@ impl<E: Engine> Pipes<E> {
     }
 }
 
-impl<E: Engine> FileOperations for LivePipe<E> {
-    fn opened(&self, ends: Ends) {
-        Engine::opened(&**self, ends);
-    }
-
-    fn closed(&self, ends: Ends) {
-        Engine::closed(&**self, ends);
-    }
-
+impl<E: Engine> FileOperations for E {
     #[inline]
     fn read(&self, call: &IoCall<'_>, to: &mut IovIterDest<'_>) -> Result<usize> {
-        Engine::read(&**self, call, to)
+        Engine::read(self, call, to)
     }
 
     #[inline]
     fn write(&self, call: &IoCall<'_>, from: &mut IovIterSource<'_>) -> Result<usize> {
-        Engine::write(&**self, call, from)
+        Engine::write(self, call, from)
     }
 
     #[inline]
     fn poll(&self, ends: Ends, table: &PollTable<'_>) -> PollMask {
-        Engine::poll(&**self, ends, table)
+        Engine::poll(self, ends, table)
     }
 
     fn ioctl(&self, cmd: u32, arg: usize) -> Result<isize> {
@@ -99,7 +92,7 @@ impl<E: Engine> FileOperations for LivePipe<E> {
             }
             user::GET_SIZE => Ok(self.capacity() as isize),
             user::SET_SIZE => Ok(self.set_capacity(arg)? as isize),
-            user::GET_CONFIG => get_config(&**self, arg),
+            user::GET_CONFIG => get_config(self, arg),
             user::GET_STATS => {
                 user::write_sized(arg, &self.counters().values())?;
                 Ok(0)
@@ -109,7 +102,23 @@ impl<E: Engine> FileOperations for LivePipe<E> {
     }
 
     fn fasync(&self, ends: Ends, call: &FasyncCall) -> Result<bool> {
-        Engine::fasync(&**self, ends, call)
+        Engine::fasync(self, ends, call)
+    }
+}
+
+impl<E: Engine> InodePipe for LivePipe<E> {
+    type Pipe = E;
+
+    fn pipe(&self) -> &E {
+        self
+    }
+
+    fn opened(&self, ends: Ends) {
+        Engine::opened(&**self, ends);
+    }
+
+    fn closed(&self, ends: Ends) {
+        Engine::closed(&**self, ends);
     }
 
     fn evicted(this: Arc<Self>) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A `file_operations` table for each kind of pipe.
+//! What the VFS calls for an open pipe, whatever the way on which it was opened.
 //!
-//! The table's address is what tells the kinds apart, so there is one static table per
-//! implementation of [`FileOperations`], and an inode of ours says by its `i_fop` how its private
-//! data is to be read.
+//! A pipe that an inode keeps and one that a device keeps differ in how they are opened and closed.
+//! Both have the rest of their `file_operations` from here, and the very same code where they are of
+//! one type.
 //!
 //! C header: [`include/linux/fs.h`](srctree/include/linux/fs.h)
 
@@ -13,8 +13,9 @@ use crate::bindings;
 use core::marker::PhantomData;
 use kernel::{
     iov::{IovIterDest, IovIterSource},
+    module::this_module,
     prelude::*,
-    sync::Arc,
+    ModuleMetadata,
 };
 
 /// Which ends of a pipe an open file holds.
@@ -30,10 +31,6 @@ pub(crate) struct Ends {
 ///
 /// All calls may come from many tasks at once.
 pub(crate) trait FileOperations: Send + Sync + 'static {
-    /// A file with these ends was opened.
-    fn opened(&self, ends: Ends);
-    /// The last reference to a file with these ends went away.
-    fn closed(&self, ends: Ends);
     /// read(2) and its kin; returns the number of bytes delivered.
     fn read(&self, call: &IoCall<'_>, to: &mut IovIterDest<'_>) -> Result<usize>;
     /// write(2) and its kin; returns the number of bytes taken.
@@ -44,8 +41,6 @@ pub(crate) trait FileOperations: Send + Sync + 'static {
     fn ioctl(&self, cmd: u32, arg: usize) -> Result<isize>;
     /// O_ASYNC was switched on or off; says whether a list changed.
     fn fasync(&self, ends: Ends, call: &FasyncCall) -> Result<bool>;
-    /// The inode is gone, and with it the last way to reach the pipe.
-    fn evicted(this: Arc<Self>);
 }
 
 /// A read or a write in progress.
@@ -121,112 +116,58 @@ impl FasyncCall {
     }
 }
 
-/// The operations of the pipes of one kind, as the VFS calls them.
-///
-/// # Invariants
-///
-/// `fops` comes first, so that its address is the table's.
-#[repr(C)]
-pub(super) struct Table {
-    fops: bindings::file_operations,
-    /// Gives up the reference that an inode's `i_private` holds.
+/// What an open file of a pipe of type `T` answers, in module `M`.
+pub(super) struct Calls<T, M>(PhantomData<(T, M)>);
+
+impl<T: FileOperations, M: ModuleMetadata> Calls<T, M> {
+    /// The operations that are the same however a pipe is opened.
     ///
-    /// # Safety
-    ///
-    /// The pointer must come from [`Arc::into_raw`] of the kind that the table was made for, and
-    /// be passed here once only.
-    drop: unsafe fn(*const c_void),
-}
-
-// SAFETY: The table is constant.
-unsafe impl Sync for Table {}
-
-impl Table {
-    /// The table's address as the VFS knows it.
-    pub(super) const fn fops(&'static self) -> *const bindings::file_operations {
-        &raw const self.fops
-    }
-
-    /// Makes an inode with these operations the keeper of `pipe`.
-    ///
-    /// # Safety
-    ///
-    /// The table must be `TableOf::<T>::TABLE`, and the inode new, of our own file system and not
-    /// yet seen by others.
-    pub(super) unsafe fn adopt<T: FileOperations>(
-        &'static self,
-        inode: *mut bindings::inode,
-        pipe: Arc<T>,
-    ) {
-        // SAFETY: By the safety requirement nobody else looks at the inode yet.
-        unsafe {
-            (*inode).__bindgen_anon_3.i_fop = self.fops();
-            (*inode).i_private = Arc::into_raw(pipe).cast_mut().cast();
-        }
-    }
-
-    /// Drops what an inode of ours keeps.
-    ///
-    /// # Safety
-    ///
-    /// `inode` must be of our file system and in eviction.
-    pub(super) unsafe fn release(inode: *mut bindings::inode) {
-        // SAFETY: Eviction means that nobody else has the inode.
-        let pipe = unsafe { (*inode).i_private };
-
-        // The root of the file system is a plain directory and keeps nothing.
-        if pipe.is_null() {
-            return;
-        }
-        // SAFETY: Only `adopt` sets `i_private`, and with it `i_fop` to the first field of a
-        // `Table` that lives for ever.
-        let table = unsafe { &*(*inode).__bindgen_anon_3.i_fop.cast::<Table>() };
-        // SAFETY: The table is the one of the pipe's kind, see `adopt`; eviction happens once.
-        unsafe { (table.drop)(pipe) };
-    }
-}
-
-/// Builds the table for the pipes of kind `T`, in module `M`.
-pub(super) struct TableOf<T, M>(PhantomData<(T, M)>);
-
-impl<T: FileOperations, M: kernel::ModuleMetadata> TableOf<T, M> {
-    /// The table.
-    pub(super) const TABLE: &'static Table = &Table {
-        fops: bindings::file_operations {
-            owner: kernel::module::this_module::<M>().as_ptr(),
-            open: Some(Self::open),
-            release: Some(Self::release),
-            read_iter: Some(Self::read_iter),
-            write_iter: Some(Self::write_iter),
-            poll: Some(Self::poll),
-            unlocked_ioctl: Some(Self::ioctl),
-            compat_ioctl: bindings::compat_ptr_ioctl,
-            fasync: Some(Self::fasync),
-            ..pin_init::zeroed()
-        },
-        drop: Self::drop,
+    /// Whoever completes the table opens each file by [`Self::attach`].
+    pub(super) const OPERATIONS: bindings::file_operations = bindings::file_operations {
+        owner: this_module::<M>().as_ptr(),
+        read_iter: Some(Self::read_iter),
+        write_iter: Some(Self::write_iter),
+        poll: Some(Self::poll),
+        unlocked_ioctl: Some(Self::ioctl),
+        compat_ioctl: bindings::compat_ptr_ioctl,
+        fasync: Some(Self::fasync),
+        ..pin_init::zeroed()
     };
 
+    /// Makes a new file one of `pipe`, and a stream without a position.
+    ///
     /// # Safety
     ///
-    /// See [`Table::drop`].
-    unsafe fn drop(pipe: *const c_void) {
-        // SAFETY: By the safety requirement.
-        T::evicted(unsafe { Arc::from_raw(pipe.cast()) });
+    /// `file` must be in its open operation, on `inode`, with [`Self::OPERATIONS`]; `pipe` must
+    /// live until the file is gone.
+    pub(super) unsafe fn attach(
+        inode: *mut bindings::inode,
+        file: *mut bindings::file,
+        pipe: &T,
+    ) -> Ends {
+        // SAFETY: A file that is being opened is ours alone. `f_pipe` lies in the place of a lock
+        // that a file without a position does not use.
+        unsafe {
+            (*file).private_data = core::ptr::from_ref(pipe).cast_mut().cast();
+            // It cannot fail.
+            bindings::stream_open(inode, file);
+            (*file).__bindgen_anon_2.f_pipe = 0;
+            Self::ends(file)
+        }
     }
 
     /// # Safety
     ///
-    /// `file` must be open with this table as its operations.
+    /// `file` must be one that [`Self::attach`] saw.
     unsafe fn pipe<'a>(file: *mut bindings::file) -> &'a T {
-        // SAFETY: `open` stored the inode's reference, and a file keeps its inode.
+        // SAFETY: `attach` left the pipe here, which lives as long as the file.
         unsafe { &*(*file).private_data.cast::<T>() }
     }
 
     /// # Safety
     ///
     /// `file` must be a valid file.
-    unsafe fn ends(file: *mut bindings::file) -> Ends {
+    pub(super) unsafe fn ends(file: *mut bindings::file) -> Ends {
         // SAFETY: By the safety requirement; the direction does not change while a file is open.
         let mode = unsafe { (*file).f_mode };
 
@@ -234,32 +175,6 @@ impl<T: FileOperations, M: kernel::ModuleMetadata> TableOf<T, M> {
             reads: mode & bindings::FMODE_READ != 0,
             writes: mode & bindings::FMODE_WRITE != 0,
         }
-    }
-
-    /// # Safety
-    ///
-    /// Called by the VFS, and by [`super::pseudo_fs`] for a file that the VFS did not open, with a
-    /// file on an inode that [`Table::adopt`] prepared with this table.
-    pub(super) unsafe extern "C" fn open(
-        inode: *mut bindings::inode,
-        file: *mut bindings::file,
-    ) -> c_int {
-        // SAFETY: The inode keeps its pipe until it is evicted, and the file keeps the inode.
-        unsafe { (*file).private_data = (*inode).i_private };
-        // SAFETY: Both are valid. It makes the file a stream without a position and cannot fail.
-        unsafe { bindings::stream_open(inode, file) };
-        // SAFETY: `private_data` has just been set.
-        unsafe { Self::pipe(file).opened(Self::ends(file)) };
-        0
-    }
-
-    /// # Safety
-    ///
-    /// Called by the VFS with a file that [`Self::open`] saw.
-    unsafe extern "C" fn release(_inode: *mut bindings::inode, file: *mut bindings::file) -> c_int {
-        // SAFETY: By the safety requirement.
-        unsafe { Self::pipe(file).closed(Self::ends(file)) };
-        0
     }
 
     /// # Safety

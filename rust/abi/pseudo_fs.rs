@@ -16,7 +16,6 @@
 //! C headers: [`include/linux/pseudo_fs.h`](srctree/include/linux/pseudo_fs.h),
 //! [`include/linux/fs.h`](srctree/include/linux/fs.h)
 
-use super::file_operations::{FileOperations, Table, TableOf};
 use crate::bindings;
 use core::{
     cell::UnsafeCell,
@@ -34,6 +33,11 @@ use kernel::{
     types::Opaque,
     ModuleMetadata,
 };
+
+mod table;
+
+pub(crate) use table::InodePipe;
+use table::{Table, TableOf};
 
 /// What tells one pseudo file system from another.
 pub(crate) trait PseudoFs: Send + Sync + 'static {
@@ -207,7 +211,7 @@ impl<F: PseudoFs> Mount<F> {
     ///
     /// `flags` are O_NONBLOCK and O_DIRECT as for pipe2(2); `block_size` is a power of two and
     /// becomes `st_blksize`; `nowait` says whether RWF_NOWAIT is honoured.
-    pub(crate) fn open_ends<T: FileOperations>(
+    pub(crate) fn open_ends<T: InodePipe>(
         &self,
         pipe: Arc<T>,
         block_size: u32,
