@@ -22,6 +22,7 @@ use crate::{
 use kernel::{
     iov::{IovIterDest, IovIterSource},
     prelude::*,
+    seq_file::SeqFile,
     str::CString,
     sync::Arc,
 };
@@ -50,8 +51,28 @@ pub(crate) trait Engine: Sized + Send + Sync + 'static {
     fn set_capacity(&self, bytes: usize) -> Result<usize>;
     /// How the pipe behaves.
     fn config(&self) -> Config;
+    /// What there is to tell about the pipe, all at one time.
+    fn status(&self) -> Status;
     /// What the pipe has counted so far.
     fn counters(&self) -> Counters;
+}
+
+/// A pipe as fdinfo shows it.
+pub(crate) struct Status {
+    /// How it behaves.
+    pub(crate) config: Config,
+    /// The bytes that it holds when full, if each slot is.
+    pub(crate) capacity: usize,
+    /// The slots in use.
+    pub(crate) slots: u32,
+    /// The bytes left to read.
+    pub(crate) bytes: usize,
+    /// The files open for reading.
+    pub(crate) readers: u32,
+    /// The files open for writing.
+    pub(crate) writers: u32,
+    /// The tasks that sleep for data or for room.
+    pub(crate) sleepers: u32,
 }
 
 /// A pipe on the roll of its engine's pipes.
@@ -103,6 +124,18 @@ impl<E: Engine> FileOperations for E {
 
     fn fasync(&self, ends: Ends, call: &FasyncCall) -> Result<bool> {
         Engine::fasync(self, ends, call)
+    }
+
+    fn fdinfo(&self, out: &SeqFile) {
+        let status = self.status();
+
+        out.call_printf(format_args!("altpipe-config:\t{}\n", status.config));
+        out.call_printf(format_args!("altpipe-capacity:\t{}\n", status.capacity));
+        out.call_printf(format_args!("altpipe-slots:\t{}\n", status.slots));
+        out.call_printf(format_args!("altpipe-bytes:\t{}\n", status.bytes));
+        out.call_printf(format_args!("altpipe-readers:\t{}\n", status.readers));
+        out.call_printf(format_args!("altpipe-writers:\t{}\n", status.writers));
+        out.call_printf(format_args!("altpipe-sleepers:\t{}\n", status.sleepers));
     }
 }
 

@@ -41,7 +41,7 @@ use crate::{
         wait::{PollMask, PollTable, WaitQueue},
     },
     config::{Config, PageRule},
-    engine::Engine,
+    engine::{Engine, Status},
     limits::{self, Limits},
     page::PAGE_SIZE,
     ring::{Published, Ring, Slot, Span},
@@ -315,6 +315,24 @@ impl Engine for Classic {
 
     fn config(&self) -> Config {
         self.state.lock().config
+    }
+
+    fn status(&self) -> Status {
+        let mut state = self.state.lock();
+        let span = state.ring.span();
+
+        Status {
+            config: state.config,
+            capacity: (state.ring.limit() as usize).saturating_mul(PAGE_SIZE),
+            slots: span.used(),
+            bytes: state.ring.bytes(),
+            readers: state.readers,
+            writers: state.writers,
+            sleepers: [&self.rd_wait, &self.wr_wait]
+                .map(|queue| queue.with_lock(|queue| queue.sleepers()))
+                .into_iter()
+                .fold(0, u32::saturating_add),
+        }
     }
 
     fn counters(&self) -> Counters {

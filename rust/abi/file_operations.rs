@@ -15,6 +15,7 @@ use kernel::{
     iov::{IovIterDest, IovIterSource},
     module::this_module,
     prelude::*,
+    seq_file::SeqFile,
     ModuleMetadata,
 };
 
@@ -41,6 +42,8 @@ pub(crate) trait FileOperations: Send + Sync + 'static {
     fn ioctl(&self, cmd: u32, arg: usize) -> Result<isize>;
     /// O_ASYNC was switched on or off; says whether a list changed.
     fn fasync(&self, ends: Ends, call: &FasyncCall) -> Result<bool>;
+    /// Writes the lines that `/proc/<pid>/fdinfo` shows for a file.
+    fn fdinfo(&self, out: &SeqFile);
 }
 
 /// A read or a write in progress.
@@ -131,6 +134,7 @@ impl<T: FileOperations, M: ModuleMetadata> Calls<T, M> {
         unlocked_ioctl: Some(Self::ioctl),
         compat_ioctl: bindings::compat_ptr_ioctl,
         fasync: Some(Self::fasync),
+        show_fdinfo: Some(Self::show_fdinfo),
         ..pin_init::zeroed()
     };
 
@@ -251,6 +255,14 @@ impl<T: FileOperations, M: ModuleMetadata> Calls<T, M> {
             Ok(changed) => c_int::from(changed),
             Err(error) => error.to_errno(),
         }
+    }
+
+    /// # Safety
+    ///
+    /// Called by procfs with a file of ours and a seq_file that nobody else uses.
+    unsafe extern "C" fn show_fdinfo(out: *mut bindings::seq_file, file: *mut bindings::file) {
+        // SAFETY: By the safety requirement.
+        unsafe { Self::pipe(file).fdinfo(SeqFile::from_raw(out)) };
     }
 }
 

@@ -219,6 +219,10 @@ impl WaitQueue {
     }
 }
 
+/// What a waker calls for each entry, `wait_queue_func_t` without null.
+type WakeFunction =
+    unsafe extern "C" fn(*mut bindings::wait_queue_entry, c_uint, c_int, *mut c_void) -> c_int;
+
 /// A place in a wait queue that remembers whether a wake-up came by it.
 ///
 /// That the entry is unlinked says less: the waker wakes first and unlinks second, and the woken
@@ -295,6 +299,30 @@ impl Sleeper {
 pub(crate) struct Locked<'a>(&'a WaitQueue);
 
 impl Locked<'_> {
+    /// How many tasks sleep here by [`WaitQueue::sleep_until`]; who polls is not counted.
+    pub(crate) fn sleepers(&self) -> u32 {
+        let head = self.0.head.get();
+        let mut count = 0u32;
+
+        // SAFETY: By the type invariant the lock is held, so the list stays as it is. It leads
+        // through the entries back to its head.
+        unsafe {
+            let end = &raw mut (*head).head;
+            let mut link = (*end).next;
+
+            while link != end {
+                let entry = container_of!(link, bindings::wait_queue_entry, entry);
+                let is_ours = (*entry)
+                    .func
+                    .is_some_and(|func| ptr::fn_addr_eq(func, Sleeper::wake as WakeFunction));
+
+                count = count.saturating_add(is_ours.into());
+                link = (*link).next;
+            }
+        }
+        count
+    }
+
     /// As [`WaitQueue::wake`], for who holds the lock.
     #[inline]
     pub(crate) fn wake(&self, events: PollMask, sync: bool) {
