@@ -51,6 +51,11 @@ pub(crate) trait Engine: Sized + Send + Sync + 'static {
     fn set_capacity(&self, bytes: usize) -> Result<usize>;
     /// How the pipe behaves.
     fn config(&self) -> Config;
+    /// Has the live pipe behave by what `change` makes of its config, all who sleep in it too.
+    ///
+    /// `change` sees no other change between what it reads and what it writes. Where it fails, the
+    /// config stays as it was.
+    fn reconfigure(&self, change: impl FnOnce(&mut Config) -> Result) -> Result;
     /// What there is to tell about the pipe, all at one time.
     fn status(&self) -> Status;
     /// What the pipe has counted so far.

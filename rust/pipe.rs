@@ -30,6 +30,30 @@
 //! Readers sleep on `rd_wait`. Writers sleep on `wr_wait` with `split_wait=1` and on `rd_wait`
 //! without it. A poller always registers with the queue of its own side, whatever the knob says, so
 //! that a registration which outlives a change of the knob stays good.
+//!
+//! # A change of the knobs of a live pipe
+//!
+//! A call decides by one config from the time it takes the mutex to the time it gives it up, so a
+//! change falls between two such spans: in each of them a rule holds as a whole. (How many pages a
+//! write allocates before it is a guess in any case, and trimmed at the end.) What crosses over
+//! is a task that has given the mutex up and is about to sleep, one that sleeps, and one that is
+//! about to wake others.
+//!
+//! A change stores the config and the next *generation* under the mutex, and then wakes everybody
+//! on both queues. Who sleeps waits for the generation that he took his place by to pass, besides
+//! for what he wants. So, as with any other change above, either he is found queued or he sees it:
+//! once the queues have been woken, nobody sleeps by an earlier config, on a queue or in a manner
+//! that a later waker does not reckon with.
+//!
+//! A wake-up that was due before the change and is sent after it, by the old rule, is one too many.
+//! It was for who was queued when its cause was published. Each of these the change has woken to
+//! look again, and who queued later has looked after the publication. The same holds for a hand-over
+//! that is not made, because the config ceased to ask for it: all to whom it was owed are awake.
+//!
+//! Registrations of pollers depend on no knob, and neither do the bits of `watched`, which are kept
+//! also while no rule asks for them. Every rule for waking has the queue woken whenever the ring
+//! ceases to be full, or to be empty, so what a poller waits for is never missed for a change of the
+//! rule. A change is itself a wake-up, which an edge-triggered epoll may report once more.
 
 use crate::{
     abi::{
@@ -76,6 +100,8 @@ pub(crate) struct State {
     config: Config,
     /// What `config` says of the pool.
     page_rule: PageRule,
+    /// How often the config changed.
+    generation: u64,
     counters: Counters,
     charge: Charge,
 }
@@ -89,6 +115,8 @@ struct View {
     span: Published,
     /// The numbers of readers and of writers.
     ends: Published,
+    /// How often the config changed.
+    generation: Word,
     /// The ring's limit, and the number of writers that sleep for room.
     limits: Published,
     /// The number of pages in the pool.
@@ -179,6 +207,7 @@ impl Engine for Classic {
             waiting_writers: 0,
             config,
             page_rule,
+            generation: 0,
             counters: Counters {
                 pipes_created: Wrapping(1),
                 ..Counters::default()
@@ -193,6 +222,7 @@ impl Engine for Classic {
             view: View {
                 span: Published::new(Span::START.head, Span::START.tail),
                 ends: Published::new(0, 0),
+                generation: Word::new(0),
                 limits: Published::new(slots, 0),
                 stock: Word::new(0),
                 ahead: Word::new(page_rule.ahead.into()),
@@ -315,6 +345,26 @@ impl Engine for Classic {
 
     fn config(&self) -> Config {
         self.state.lock().config
+    }
+
+    fn reconfigure(&self, change: impl FnOnce(&mut Config) -> Result) -> Result {
+        let mut state = self.state.lock();
+        let mut config = state.config;
+
+        change(&mut config)?;
+        if config == state.config {
+            return Ok(());
+        }
+        state.config = config;
+        state.page_rule = PageRule::of(&config);
+        state.generation = state.generation.wrapping_add(1);
+        self.view.generation.store(state.generation);
+        self.view.ahead.store(state.page_rule.ahead.into());
+        self.unlock(state);
+
+        self.rd_wait.wake_all();
+        self.wr_wait.wake_all();
+        Ok(())
     }
 
     fn status(&self) -> Status {

@@ -24,6 +24,8 @@ pub(super) struct Queueing {
     exclusive: bool,
     /// Readers and writers have a queue each.
     split: bool,
+    /// The generation of the config that says so.
+    generation: u64,
 }
 
 /// A wake-up that is due, and counted, and goes out when the lock is dropped.
@@ -42,6 +44,7 @@ impl State {
             // On a common queue the one that is woken could be of the wrong side.
             exclusive: self.config.exclusive && self.config.split_wait,
             split: self.config.split_wait,
+            generation: self.generation,
         }
     }
 
@@ -174,7 +177,8 @@ impl<'a> Tally<'a> {
 // Each of these drops the lock, sleeps, and takes the lock again. Sleeps are counted under it, and as
 // far as possible before: what runs between a wake-up and the answer to it is everybody's latency.
 impl Classic {
-    /// Sleeps until there is something to read or nobody left to write; none if a signal came first.
+    /// Sleeps until there is something to read, nobody left to write, or another config; none if a
+    /// signal came first.
     ///
     /// An option of a guard fits a register, a result does not.
     #[inline(never)]
@@ -191,7 +195,7 @@ impl Classic {
             || {
                 let (_, writers) = self.view.ends.load();
 
-                !self.view.span.load_span().is_empty() || writers == 0
+                !self.view.span.load_span().is_empty() || writers == 0 || self.has_passed(queueing)
             },
             || self.wasted.readers.increment(),
         );
@@ -204,8 +208,8 @@ impl Classic {
         }
     }
 
-    /// Has waiting writers woken, and sleeps, with data in hand, until one of them wrote more or
-    /// none is left who waits to.
+    /// Has waiting writers woken, and sleeps, with data in hand, until one of them wrote more, none
+    /// is left who waits to, or another config.
     #[inline(never)]
     pub(super) fn sleep_for_more<'a>(
         &'a self,
@@ -231,7 +235,10 @@ impl Classic {
                 let (_, writers) = self.view.ends.load();
                 let (_, waiting) = self.view.limits.load();
 
-                !self.view.span.load_span().is_empty() || writers == 0 || waiting == 0
+                !self.view.span.load_span().is_empty()
+                    || writers == 0
+                    || waiting == 0
+                    || self.has_passed(queueing)
             },
             || self.wasted.readers.increment(),
         );
@@ -245,7 +252,7 @@ impl Classic {
     }
 
     /// Has readers woken, if that is the rule, and sleeps until there is room to write, nobody left
-    /// to read, or a signal.
+    /// to read, another config, or a signal.
     ///
     /// The writer looks for the signal itself: it may have bytes to report.
     #[inline(never)]
@@ -276,7 +283,9 @@ impl Classic {
                 let (readers, _) = self.view.ends.load();
                 let (limit, _) = self.view.limits.load();
 
-                !self.view.span.load_span().is_full(limit) || readers == 0
+                !self.view.span.load_span().is_full(limit)
+                    || readers == 0
+                    || self.has_passed(queueing)
             },
             || self.wasted.writers.increment(),
         );
@@ -290,6 +299,12 @@ impl Classic {
             self.rd_wait.wake_all();
         }
         state
+    }
+
+    /// Whether sleepers have another way to queue by now.
+    #[inline]
+    fn has_passed(&self, queueing: Queueing) -> bool {
+        self.view.generation.load() != queueing.generation
     }
 
     /// The queue that writers sleep on.
