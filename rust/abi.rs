@@ -5,6 +5,7 @@
 //! All `unsafe` code of the module is here and in the generated bindings. Each file is written so
 //! that it could be offered to `rust/kernel`.
 
+pub(crate) mod chrdev;
 pub(crate) mod fasync;
 pub(crate) mod file_operations;
 pub(crate) mod iov;

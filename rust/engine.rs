@@ -31,6 +31,11 @@ use kernel::{
 pub(crate) trait Engine: Sized + Send + Sync + 'static {
     /// Makes a pipe that behaves as `config` says, on the current user's account.
     fn new(config: Config, limits: Arc<Limits>) -> Result<impl PinInit<Self, Error>>;
+    /// Takes a pipe that nobody has open into use again: with the size that its config says, on the
+    /// current user's account.
+    fn take_up(&self) -> Result;
+    /// Gives back the room and the account of a pipe that nobody has open, until it is taken up.
+    fn lay_down(&self);
     /// A file with these ends was opened.
     fn opened(&self, ends: Ends);
     /// A file with these ends was closed.
@@ -49,6 +54,8 @@ pub(crate) trait Engine: Sized + Send + Sync + 'static {
     fn capacity(&self) -> usize;
     /// Makes room for at least `bytes`; returns the new capacity.
     fn set_capacity(&self, bytes: usize) -> Result<usize>;
+    /// How many writers have been seen, and one more: never zero.
+    fn writers_seen(&self) -> u64;
     /// How the pipe behaves.
     fn config(&self) -> Config;
     /// Has the live pipe behave by what `change` makes of its config, all who sleep in it too.

@@ -15,6 +15,9 @@ use kernel::{new_mutex, prelude::*, sync::Mutex};
 
 /// Something that has a config, which may be changed.
 pub(crate) trait Configured {
+    /// The names of knobs that mean nothing to it: it has no files for them.
+    const OMITTED: &'static [&'static str] = &[];
+
     /// The config as it is now.
     fn config(&self) -> Config;
 
@@ -103,7 +106,19 @@ impl<O: Configured + Owner + 'static> Directory<O> {
         files
     };
 
-    const LIST: &'static List<Entry<O>, COUNT> = &List::of(Self::FILES, Self::FILES[0].entry());
+    const LIST: &'static List<Entry<O>, COUNT> = &{
+        let mut list = [None; COUNT];
+        let mut at = 0;
+        let mut length = 0;
+        while at < COUNT {
+            if !contains(O::OMITTED, KNOBS[at].name) {
+                list[length] = Some(Self::FILES[at].entry());
+                length += 1;
+            }
+            at += 1;
+        }
+        List::up_to_none(list)
+    };
 
     /// The directory itself.
     pub(crate) const GROUP: &'static Group<O> = &Group::new(c"knobs", Self::LIST);
@@ -113,4 +128,24 @@ impl<O: Configured + Owner + 'static> Directory<O> {
     /// The file `preset` beside the directory.
     pub(crate) const PRESETS: &'static Group<O> =
         &Group::unnamed(const { &List::new([Self::PRESET.entry()]) });
+}
+
+/// Whether `name` is among `names`.
+const fn contains(names: &[&str], name: &str) -> bool {
+    let mut at = 0;
+    while at < names.len() {
+        if equal(names[at].as_bytes(), name.as_bytes()) {
+            return true;
+        }
+        at += 1;
+    }
+    false
+}
+
+const fn equal(one: &[u8], other: &[u8]) -> bool {
+    let mut at = 0;
+    while at < one.len() && at < other.len() && one[at] == other[at] {
+        at += 1;
+    }
+    at == one.len() && at == other.len()
 }

@@ -77,7 +77,10 @@ use kernel::{
     iov::{IovIterDest, IovIterSource},
     prelude::*,
     static_lock_class,
-    sync::Arc,
+    sync::{
+        barrier::{smp_mb, Write},
+        Arc,
+    },
 };
 
 mod poll;
@@ -109,12 +112,14 @@ pub(crate) struct State {
 /// The state with the mutex held.
 type LockedState<'a> = HotGuard<'a, State>;
 
-/// What is read without the mutex; all of it is written under it, but for `watched`.
+/// What is read without the mutex; all of it is written under it, but for the bits of `watched`.
 struct View {
     /// Head and tail of the ring.
     span: Published,
     /// The numbers of readers and of writers.
     ends: Published,
+    /// How many writers were seen, and one more; see [`Classic::is_hung_up`].
+    writers_seen: Word,
     /// How often the config changed.
     generation: Word,
     /// The ring's limit, and the number of writers that sleep for room.
@@ -123,7 +128,7 @@ struct View {
     stock: Word,
     /// How many a write may have there before it takes the lock.
     ahead: Word,
-    /// The bits of a [`Watched`](crate::ring::Watched); they are only ever set.
+    /// The bits of a [`Watched`](crate::ring::Watched); none is taken back while a file is open.
     watched: Word,
 }
 
@@ -222,6 +227,7 @@ impl Engine for Classic {
             view: View {
                 span: Published::new(Span::START.head, Span::START.tail),
                 ends: Published::new(0, 0),
+                writers_seen: Word::new(1),
                 generation: Word::new(0),
                 limits: Published::new(slots, 0),
                 stock: Word::new(0),
@@ -235,6 +241,39 @@ impl Engine for Classic {
         }? Error))
     }
 
+    fn take_up(&self) -> Result {
+        let mut charge = Charge::new()?;
+        let mut state = self.state.lock();
+        // As for a FIFO of the kernel's: all that the opener hears of any lack is this.
+        let slots = self
+            .limits
+            .charge_new(&state.config, &mut charge)
+            .map_err(|_| ENOMEM)?;
+        let old = state
+            .ring
+            .resize(vacant_slots(slots)?)
+            .map_err(|_| ENOMEM)?;
+        let former = core::mem::replace(&mut state.charge, charge);
+
+        self.publish_limits(&state);
+        drop(state);
+        drop(old);
+        drop(former);
+        Ok(())
+    }
+
+    fn lay_down(&self) {
+        // Without memory for the smallest ring the pipe keeps the one that it has.
+        let smallest = vacant_slots(1);
+        let mut state = self.state.lock();
+        let old = smallest.map(|fresh| state.ring.resize(fresh));
+
+        state.charge.set(0);
+        self.publish_limits(&state);
+        drop(state);
+        drop(old);
+    }
+
     fn opened(&self, ends: Ends) {
         let mut state = self.state.lock();
 
@@ -242,6 +281,13 @@ impl Engine for Classic {
         state.readers = state.readers.saturating_add(ends.reads.into());
         state.writers = state.writers.saturating_add(ends.writes.into());
         self.publish_ends(&state);
+        if ends.writes {
+            // After the number of writers: `is_hung_up` looks in the opposite order.
+            smp_mb(Write);
+            self.view
+                .writers_seen
+                .store(self.view.writers_seen.load().wrapping_add(1));
+        }
     }
 
     fn closed(&self, ends: Ends) {
@@ -253,14 +299,15 @@ impl Engine for Classic {
 
         match (state.readers, state.writers) {
             (0, 0) => {
-                // Nobody can come for the data any more; an O_PATH descriptor may still keep the
-                // inode, and with it this pipe.
+                // Nobody can come for the data any more. The pipe may outlive it: an O_PATH
+                // descriptor keeps an inode, and a FIFO device is opened again, as if it were new.
                 let pages = state.pool.take_all();
                 while let Some(page) = state.ring.vacate_oldest() {
                     self.view.span.store_span(state.ring.advance_tail());
                     drop(page);
                 }
                 self.publish_stock(&state);
+                self.view.watched.store(0);
                 drop(state);
                 drop(pages);
             }
@@ -345,6 +392,10 @@ impl Engine for Classic {
 
     fn config(&self) -> Config {
         self.state.lock().config
+    }
+
+    fn writers_seen(&self) -> u64 {
+        self.view.writers_seen.load()
     }
 
     fn reconfigure(&self, change: impl FnOnce(&mut Config) -> Result) -> Result {

@@ -124,6 +124,13 @@ impl<T: IoctlDevice> Operations<T> {
 #[derive(Clone, Copy)]
 pub(crate) struct Mode(bindings::umode_t);
 
+impl Mode {
+    /// The permission bits.
+    pub(super) fn bits(self) -> bindings::umode_t {
+        self.0
+    }
+}
+
 impl TryFrom<u32> for Mode {
     type Error = Error;
 

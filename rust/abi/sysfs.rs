@@ -230,16 +230,27 @@ impl<O> Copy for Entry<O> {}
 
 /// A list that ends in a null pointer.
 ///
-/// `T` is a pointer that is never null, so that `end` is a null pointer in memory.
+/// `T` is a pointer that is never null, so that `None` is a null pointer in memory.
 #[repr(C)]
 pub(crate) struct List<T, const N: usize> {
-    items: [T; N],
+    items: [Option<T>; N],
     end: Option<T>,
 }
 
 impl<T: Copy, const N: usize> List<T, N> {
     /// Makes a list of these items.
     pub(crate) const fn new(items: [T; N]) -> Self {
+        let mut list = [None; N];
+        let mut at = 0;
+        while at < N {
+            list[at] = Some(items[at]);
+            at += 1;
+        }
+        Self::up_to_none(list)
+    }
+
+    /// Makes a list of those items that come before the first `None`.
+    pub(crate) const fn up_to_none(items: [Option<T>; N]) -> Self {
         Self { items, end: None }
     }
 }

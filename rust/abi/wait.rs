@@ -350,7 +350,7 @@ impl Locked<'_> {
 ///
 /// # Invariants
 ///
-/// `table` is null or valid, and `file` is the polled file, for as long as `'a`.
+/// `table` is null or valid, and `file` is the polled file, of a pipe of ours, for as long as `'a`.
 pub(crate) struct PollTable<'a> {
     file: *mut bindings::file,
     table: *mut bindings::poll_table,
@@ -362,7 +362,8 @@ impl PollTable<'_> {
     ///
     /// # Safety
     ///
-    /// `file` must be valid, and `table` null or valid, for the lifetime of the value.
+    /// `file` must be valid and one that [`attach`](super::file_operations) saw, and `table` null
+    /// or valid, for the lifetime of the value.
     pub(crate) unsafe fn from_raw(
         file: *mut bindings::file,
         table: *mut bindings::poll_table,
@@ -373,6 +374,14 @@ impl PollTable<'_> {
             table,
             _lifetime: core::marker::PhantomData,
         }
+    }
+
+    /// How many writers had been seen when the file was opened, where it was opened so that their
+    /// absence is no hang-up; zero elsewhere.
+    pub(crate) fn hangup_mark(&self) -> u64 {
+        // SAFETY: By the type invariant. A file of ours has this in the place of a position's
+        // lock, and only its open writes to it.
+        unsafe { (*self.file).__bindgen_anon_2.f_pipe }
     }
 
     /// Whether the caller is an edge-triggered epoll that registers.

@@ -43,11 +43,11 @@ pub(crate) struct Control {
 
 impl Control {
     /// Makes the device, which is yet to be registered.
-    pub(crate) fn new(fs: Arc<FileSystem>) -> impl PinInit<Self, Error> {
+    pub(crate) fn new(fs: Arc<FileSystem>, limits: Arc<Limits>) -> impl PinInit<Self, Error> {
         try_pin_init!(Self {
             fs,
             pipes: Arc::pin_init(Pipes::new(Counters::default()), GFP_KERNEL)?,
-            limits: Arc::new(Limits::new(), GFP_KERNEL)?,
+            limits,
             defaults <- Defaults::new(),
             baseline <- Baseline::new(),
         })

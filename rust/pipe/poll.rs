@@ -10,6 +10,7 @@ use crate::{
     },
     ring::Watched,
 };
+use kernel::sync::barrier::{smp_mb, Read};
 
 impl Classic {
     /// Who ever watched the read end.
@@ -41,7 +42,7 @@ impl Classic {
             if !span.is_empty() {
                 mask = mask.and(PollMask::READABLE);
             }
-            if writers == 0 {
+            if writers == 0 && self.is_hung_up(table.hangup_mark()) {
                 mask = mask.and(PollMask::HANGUP);
             }
         }
@@ -54,5 +55,22 @@ impl Classic {
             }
         }
         mask
+    }
+
+    /// Whether the absence of writers, which the caller has seen, is a hang-up for a file with this
+    /// mark.
+    ///
+    /// A FIFO that was opened for reading where no writer was needed waits for the first: there is
+    /// no hang-up before it came. A writer who just comes must not look like one who went, so his
+    /// number is looked at again after the mark.
+    #[inline(never)]
+    fn is_hung_up(&self, mark: u64) -> bool {
+        if self.view.writers_seen.load() == mark {
+            return false;
+        }
+        // Pairs with the barrier in `opened`.
+        smp_mb(Read);
+        let (_, writers) = self.view.ends.load();
+        writers == 0
     }
 }
