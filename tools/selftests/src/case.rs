@@ -13,6 +13,10 @@ pub enum Scope {
     Altpipe,
     /// The device, its ioctls and its sysfs tree: once in a run.
     Device,
+    /// Every FIFO, the kernel's own and altpipe's devices.
+    Fifo,
+    /// FIFO devices and what they have beyond a FIFO, once for each config.
+    FifoDevice,
 }
 
 /// One scenario.
@@ -54,6 +58,26 @@ impl Case {
         Self {
             name,
             scope: Scope::Altpipe,
+            long: false,
+            run,
+        }
+    }
+
+    /// A case that holds for every FIFO.
+    pub const fn fifo(name: &'static str, run: fn(&Subject)) -> Self {
+        Self {
+            name,
+            scope: Scope::Fifo,
+            long: false,
+            run,
+        }
+    }
+
+    /// A case that holds for each config of a FIFO device.
+    pub const fn fifo_device(name: &'static str, run: fn(&Subject)) -> Self {
+        Self {
+            name,
+            scope: Scope::FifoDevice,
             long: false,
             run,
         }

@@ -14,6 +14,9 @@ mod device;
 mod driven;
 mod eof;
 mod epoll;
+mod fdinfo;
+mod fifo;
+mod fifo_knobs;
 mod foreign;
 mod herd;
 mod inode;
@@ -61,6 +64,9 @@ pub const AREAS: &[Area] = &[
     random::AREA,
     sysfs::AREA,
     presets::AREA,
+    fdinfo::AREA,
+    fifo::AREA,
+    fifo_knobs::AREA,
 ];
 
 /// The controls of the runner, which belong to no run of tests.

@@ -12,6 +12,7 @@ use clap::{Parser, Subcommand};
 
 use crate::cases::{AREAS, CONTROLS};
 use crate::draw;
+use crate::fifo::Fifos;
 use crate::lifecycle::Lifecycle;
 use crate::module::Module;
 use crate::runner::Plan;
@@ -152,7 +153,8 @@ impl Cli {
             && !self.subject.is_empty()
             && self.subject.iter().all(|text| text == "native");
         if only_native || self.controls {
-            return Ok(vec![Subject::Native]);
+            let fifo = (!self.controls).then_some(Subject::Fifo(Fifos::Native));
+            return Ok([Subject::Native].into_iter().chain(fifo).collect());
         }
         // A run that was to test altpipe and quietly tested the kernel alone would pass.
         let control = Control::open().map_err(|error| {
@@ -162,10 +164,12 @@ impl Cli {
         let subjects = if self.config.is_empty() {
             Subject::all(&control)
         } else {
-            self.config
-                .iter()
-                .map(|text| Subject::altpipe(&control, text))
-                .collect::<Result<_, _>>()?
+            let mut subjects = Vec::new();
+            for text in &self.config {
+                subjects.push(Subject::altpipe(&control, text)?);
+                subjects.push(Subject::Fifo(Fifos::devices(text)?));
+            }
+            subjects
         };
         let chosen: Vec<_> = subjects
             .into_iter()

@@ -17,6 +17,8 @@ mod cli;
 mod descriptors;
 mod draw;
 mod end;
+mod fdinfo;
+mod fifo;
 mod knobs;
 mod ktap;
 mod lifecycle;

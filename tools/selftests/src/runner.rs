@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::case::{Area, Case, Scope};
 use crate::child::isolate;
+use crate::fifo::Fifos;
 use crate::knobs::Snapshot;
 use crate::ktap::Ktap;
 use crate::subject::Subject;
@@ -57,6 +58,8 @@ impl Plan {
                 Scope::Every => "every",
                 Scope::Altpipe => "altpipe",
                 Scope::Device => "device",
+                Scope::Fifo => "fifo",
+                Scope::FifoDevice => "fifodev",
             };
             writeln!(out, "{scope:8} {}", full_name(area, case))?;
         }
@@ -87,6 +90,10 @@ fn holds_for(case: &Case, subject: &Subject) -> bool {
         Subject::Altpipe { .. } => {
             matches!(case.scope, Scope::Every | Scope::Altpipe)
                 && !(case.long && subject.is_of_one_knob())
+        }
+        Subject::Fifo(Fifos::Native) => case.scope == Scope::Fifo,
+        Subject::Fifo(Fifos::Devices { .. }) => {
+            matches!(case.scope, Scope::Fifo | Scope::FifoDevice)
         }
     }
 }

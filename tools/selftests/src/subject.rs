@@ -14,6 +14,7 @@ use rustix::io::{Errno, Result};
 use rustix::pipe::{PipeFlags, fcntl_getpipe_size, pipe_with};
 
 use crate::end::{checked, number};
+use crate::fifo::{Fifo, Fifos};
 
 /// The two ends of a pipe. A scenario takes them apart and drops an end to close it.
 pub struct Pipe {
@@ -40,6 +41,8 @@ pub enum Subject {
         /// What the text says.
         config: Config,
     },
+    /// Pipes that are opened by name.
+    Fifo(Fifos),
 }
 
 /// Knobs about a pipe's size and its user's quota, which would make most scenarios others. They
@@ -58,7 +61,7 @@ impl Subject {
     }
 
     /// The subjects of a full run: the kernel, the device, altpipe's default, each knob away from
-    /// it, and each preset.
+    /// it, and each preset; then FIFOs.
     pub fn all(control: &Arc<Control>) -> Vec<Self> {
         let single = KNOBS
             .iter()
@@ -79,6 +82,10 @@ impl Subject {
                 all.push(subject);
             }
         }
+        // The rules of opening depend on no knob, and the data path has had its turn by then.
+        let devices = ["", "v2.6.18", "v5.5-rc1", "v5.5"]
+            .map(|text| Fifos::devices(text).expect("a config of our own"));
+        all.extend([Fifos::Native].into_iter().chain(devices).map(Self::Fifo));
         all
     }
 
@@ -93,6 +100,7 @@ impl Subject {
             Self::Native => pipe_with(flags),
             Self::Device(control) => create(control, flags, ""),
             Self::Altpipe { control, text, .. } => create(control, flags, text),
+            Self::Fifo(_) => panic!("a FIFO is opened, not made"),
         };
         made.map(|(read, write)| Pipe { read, write })
     }
@@ -100,8 +108,8 @@ impl Subject {
     /// The capacity of a pipe of this kind.
     pub fn size(&self, end: impl AsFd) -> Result<usize> {
         match self {
-            Self::Native => fcntl_getpipe_size(end),
-            Self::Device(_) | Self::Altpipe { .. } => altpipe_uapi::get_size(end)
+            Self::Native | Self::Fifo(Fifos::Native) => fcntl_getpipe_size(end),
+            Self::Device(_) | Self::Altpipe { .. } | Self::Fifo(_) => altpipe_uapi::get_size(end)
                 .map(|size| size as usize)
                 .map_err(|error| errno(&error)),
         }
@@ -110,24 +118,39 @@ impl Subject {
     /// Asks for room for `bytes`; gives the new capacity.
     pub fn resize(&self, end: impl AsFd, bytes: u32) -> Result<usize> {
         match self {
-            Self::Native => {
+            Self::Native | Self::Fifo(Fifos::Native) => {
                 // Not by the library, which takes an int where the kernel takes an unsigned one.
                 // SAFETY: fcntl with an integer touches no memory of ours.
                 checked(unsafe {
                     libc::fcntl(number(&end), libc::F_SETPIPE_SZ, libc::c_ulong::from(bytes))
                 } as isize)
             }
-            Self::Device(_) | Self::Altpipe { .. } => altpipe_uapi::set_size(end, bytes)
-                .map(|size| size as usize)
-                .map_err(|error| errno(&error)),
+            Self::Device(_) | Self::Altpipe { .. } | Self::Fifo(_) => {
+                altpipe_uapi::set_size(end, bytes)
+                    .map(|size| size as usize)
+                    .map_err(|error| errno(&error))
+            }
         }
     }
 
     /// The config of the pipes made. The kernel's own pipes are the default's model.
     pub fn config(&self) -> Config {
         match self {
-            Self::Native | Self::Device(_) => Config::DEFAULT,
-            Self::Altpipe { config, .. } => *config,
+            Self::Native | Self::Device(_) | Self::Fifo(Fifos::Native) => Config::DEFAULT,
+            Self::Altpipe { config, .. } | Self::Fifo(Fifos::Devices { config, .. }) => *config,
+        }
+    }
+
+    /// A FIFO that nobody has open. Only cases about FIFOs may ask.
+    pub fn fifo(&self) -> Fifo {
+        self.fifos().fifo(0)
+    }
+
+    /// The maker of FIFOs. Only cases about FIFOs may ask.
+    pub fn fifos(&self) -> &Fifos {
+        match self {
+            Self::Fifo(fifos) => fifos,
+            _ => panic!("not opened by name"),
         }
     }
 
@@ -149,7 +172,7 @@ impl Subject {
     /// The open control device. Only cases that run on altpipe may ask.
     pub fn control(&self) -> &Control {
         match self {
-            Self::Native => panic!("native pipes have no control device"),
+            Self::Native | Self::Fifo(_) => panic!("such pipes have no control device"),
             Self::Device(control) | Self::Altpipe { control, .. } => control,
         }
     }
@@ -159,6 +182,7 @@ impl Subject {
         match self {
             Self::Native => "pipe",
             Self::Device(_) | Self::Altpipe { .. } => "altpipe",
+            Self::Fifo(_) => panic!("a FIFO has a name of its own"),
         }
     }
 
@@ -167,6 +191,7 @@ impl Subject {
         match self {
             Self::Native => 0x5049_5045,
             Self::Device(_) | Self::Altpipe { .. } => 0x616c_7470,
+            Self::Fifo(_) => panic!("a FIFO lives in any file system"),
         }
     }
 }
@@ -210,6 +235,11 @@ impl fmt::Display for Subject {
             Self::Device(_) => f.write_str("altpipe device"),
             Self::Altpipe { text, .. } if text.is_empty() => f.write_str("altpipe default"),
             Self::Altpipe { text, .. } => write!(f, "altpipe {text}"),
+            Self::Fifo(Fifos::Native) => f.write_str("fifo native"),
+            Self::Fifo(Fifos::Devices { text, .. }) if text.is_empty() => {
+                f.write_str("fifo altpipe default")
+            }
+            Self::Fifo(Fifos::Devices { text, .. }) => write!(f, "fifo altpipe {text}"),
         }
     }
 }

@@ -27,11 +27,12 @@ pub enum Call {
     Poll,
     /// epoll_wait(2)
     EpollWait,
+    /// open(2)
+    Open,
 }
 
 impl Call {
-    // The library may spell a call in several ways; the first argument is a descriptor except for
-    // poll.
+    // The library may spell a call in several ways.
     fn numbers(self) -> &'static [i64] {
         match self {
             Self::Read => &[libc::SYS_read],
@@ -42,6 +43,7 @@ impl Call {
                 libc::SYS_epoll_pwait,
                 libc::SYS_epoll_pwait2,
             ],
+            Self::Open => &[libc::SYS_open, libc::SYS_openat],
         }
     }
 }
@@ -82,6 +84,13 @@ impl Watched {
         }
     }
 
+    /// Waits until the task sleeps in open(2), whatever it opens.
+    pub fn until_opening(&self) {
+        while !self.asleep(Call::Open, -1) {
+            thread::sleep(Duration::from_micros(200));
+        }
+    }
+
     /// The number of times the task went to sleep so far.
     pub fn sleeps(&self) -> u64 {
         let status = fs::read_to_string(self.dir.join("status")).expect("a live task");
@@ -112,7 +121,7 @@ impl Watched {
             .next()
             .and_then(|word| i64::from_str_radix(word.trim_start_matches("0x"), 16).ok());
         number.is_some_and(|number| call.numbers().contains(&number))
-            && (call == Call::Poll || first == Some(fd.into()))
+            && (matches!(call, Call::Poll | Call::Open) || first == Some(fd.into()))
     }
 }
 
@@ -149,6 +158,16 @@ impl<'scope, T: Send + 'scope> Task<'scope, T> {
     ) -> Self {
         let task = Self::spawn(scope, body);
         task.watched.until_asleep(call, on);
+        task
+    }
+
+    /// Starts `body`, which sleeps in open(2), and waits until it does.
+    pub fn opening<'env>(
+        scope: &'scope Scope<'scope, 'env>,
+        body: impl FnOnce() -> T + Send + 'scope,
+    ) -> Self {
+        let task = Self::spawn(scope, body);
+        task.watched.until_opening();
         task
     }
 
