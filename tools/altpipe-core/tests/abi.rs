@@ -16,6 +16,12 @@ use std::path::PathBuf;
 
 const DIRECTORY: &str = "/sys/class/misc/altpipe";
 
+/// The directory of each FIFO device.
+const FIFO_DIRECTORY: &str = "/sys/class/altpipe/altpipe<N>";
+
+/// The knob that FIFO devices lack.
+const OMITTED: &str = "block_size";
+
 /// Columns of text to the right of the two tabs by which it is indented.
 const WIDTH: usize = 60;
 
@@ -48,10 +54,16 @@ fn paragraph(abi: &mut String, indent: &str, text: &str) {
 }
 
 fn entry(abi: &mut String, path: &str, description: &[&str]) {
+    describe(abi, &[format!("{DIRECTORY}/{path}")], description);
+}
+
+fn describe(abi: &mut String, paths: &[String], description: &[&str]) {
     if !abi.is_empty() {
         abi.push('\n');
     }
-    writeln!(abi, "What:\t\t{DIRECTORY}/{path}").unwrap();
+    for path in paths {
+        writeln!(abi, "What:\t\t{path}").unwrap();
+    }
     writeln!(abi, "Date:\t\tNovember 2026").unwrap();
     writeln!(abi, "KernelVersion:\t7.3").unwrap();
     writeln!(abi, "Contact:\tThe altpipe developers").unwrap();
@@ -176,17 +188,91 @@ fn text() -> String {
     abi
 }
 
-#[test]
-fn the_abi_text_says_what_the_code_does() {
-    let path = "Documentation/ABI/testing/sysfs-class-misc-altpipe";
-    let text = text();
+/// The files of FIFO devices: most mean what the control device's of the same name do.
+fn fifo_text() -> String {
+    let mut abi = String::new();
+    let path = |file: &str| format!("{FIFO_DIRECTORY}/{file}");
+    let knobs: Vec<_> = KNOBS
+        .iter()
+        .filter(|knob| knob.name != OMITTED)
+        .map(|knob| path(&format!("knobs/{}", knob.name)))
+        .collect();
+    let stats: Vec<_> = counters()
+        .into_iter()
+        .map(|(name, _)| path(&format!("stats/{name}")))
+        .collect();
+
+    describe(
+        &mut abi,
+        &[path("")],
+        &[
+            "A FIFO device, of which the module's parameter devices makes as many as it says.              /dev/altpipe<N> is opened, read and written as fifo(7) says, and its pipe behaves as              the files below tell.",
+        ],
+    );
+    describe(
+        &mut abi,
+        &[path("preset")],
+        &[&format!(
+            "Shows and sets all knobs of this device at once, as {DIRECTORY}/preset does for pipes \
+             to be created. A change acts as that of each knob does."
+        )],
+    );
+    describe(
+        &mut abi,
+        &knobs,
+        &[
+            &format!(
+                "How the device's pipe behaves. {DIRECTORY}/knobs describes each, its values and \
+                 its default. These are the device's own: neither another device nor the control \
+                 device shares them, and closing the device leaves them as they are."
+            ),
+            "A change acts on the live pipe at once, and wakes all who sleep in it, so that they go on              by the new rule. But nowait acts on later opens, and capacity and min_def_buffers on              the next open after a last close. There is no block_size, since fstat on an open              device tells of the device's node. times goes to that node, too.",
+        ],
+    );
+    describe(
+        &mut abi,
+        &stats,
+        &[&format!(
+            "What the device's pipe has counted since the module was loaded or the counters were \
+             reset, over all its opens. {DIRECTORY}/stats describes each. pipes_created is 1, or 0 \
+             after a reset, since a device has one pipe."
+        )],
+    );
+    describe(
+        &mut abi,
+        &[path("stats/reset")],
+        &[
+            "Takes 1, after which the device's counters count from zero again. Anything else is              refused with EINVAL. What ALTPIPE_IOC_GET_STATS says does not change.",
+        ],
+    );
+    abi
+}
+
+fn assert_says(path: &str, text: &str) {
     if std::env::var_os("ALTPIPE_WRITE_ABI").is_some() {
-        std::fs::write(file(path), &text).unwrap();
+        std::fs::write(file(path), text).unwrap();
     }
     assert!(
         read(path) == text,
         "{path} is not what the code says; write it by\n\
          ALTPIPE_WRITE_ABI=1 cargo test -p altpipe-core --test abi"
+    );
+}
+
+#[test]
+fn the_abi_text_says_what_the_code_does() {
+    assert_says(
+        "Documentation/ABI/testing/sysfs-class-misc-altpipe",
+        &text(),
+    );
+}
+
+#[test]
+fn the_abi_text_of_fifo_devices_says_what_the_code_does() {
+    assert!(read("rust/device/fifo.rs").contains(&format!("&[\"{OMITTED}\"]")));
+    assert_says(
+        "Documentation/ABI/testing/sysfs-class-altpipe",
+        &fifo_text(),
     );
 }
 
