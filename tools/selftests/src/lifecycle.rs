@@ -35,6 +35,8 @@ pub struct Lifecycle {
 
 type Scenario = fn(&Lifecycle);
 
+mod fifos;
+
 const SCENARIOS: &[(&str, Scenario)] = &[
     (
         "a loaded module shows its device, file system and sysfs tree, an unloaded one none of them",
@@ -62,6 +64,18 @@ const SCENARIOS: &[(&str, Scenario)] = &[
         flight_pins,
     ),
     ("a sleeping reader refuses the unload", sleeper_pins),
+    (
+        "the devices parameter makes 0 to 64 FIFO devices, and more is EINVAL without a trace",
+        fifos::devices_parameter,
+    ),
+    (
+        "an open FIFO device refuses the unload and works on",
+        fifos::file_pins,
+    ),
+    (
+        "an open that waits for a partner refuses the unload",
+        fifos::waiting_open_pins,
+    ),
     (
         "an open sysfs file does not hold the module and is ENODEV after the unload",
         sysfs_does_not_pin,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The knobs and counters of FIFO devices. They act on the live pipe at once, whoever sleeps in it.
 
+use std::io::IoSliceMut;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::scope;
@@ -11,10 +12,10 @@ use altpipe_core::{Config, KNOBS, Knob};
 use altpipe_uapi::{Stats, get_config, get_stats};
 use rustix::event::{PollFlags, epoll};
 use rustix::fs::{Timespec, Timestamps, fstat, futimens};
-use rustix::io::Errno;
+use rustix::io::{Errno, ReadWriteFlags, preadv2};
 
 use crate::case::{Area, Case};
-use crate::end::{CAPACITY, PAGE, fill, poll_wait, read, read_exact, write};
+use crate::end::{AT_POSITION, CAPACITY, PAGE, fill, poll_wait, read, read_exact, write};
 use crate::fdinfo;
 use crate::fifo::{Fifo, configure};
 use crate::knobs::{Device, active};
@@ -38,6 +39,12 @@ pub const AREA: Area = Area {
             "a knob acts on open files at once, as GET_CONFIG tells",
             knobs_act,
         ),
+        Case::fifo_device(
+            "capacity acts at the first open after the last close",
+            capacity_waits,
+        ),
+        Case::fifo_device("nowait acts on later opens", nowait_waits),
+        Case::fifo_device("preset sets and shows all knobs of the device", preset),
         Case::fifo_device("a bad value is EINVAL and changes nothing", bad_values),
         Case::fifo_device(
             "counters are the device's own and go on from one open to the next",
@@ -157,6 +164,56 @@ fn knobs_act(subject: &Subject) {
         config.to_string(),
         "the last close sets no knob back"
     );
+}
+
+fn capacity_waits(subject: &Subject) {
+    let fifo = subject.fifo();
+    let both = fifo.open_both();
+    Device::fifo(0)
+        .store("knobs/capacity", (2 * PAGE).to_string())
+        .unwrap();
+    let capacity = |end: &OwnedFd| fdinfo::number(end, "capacity");
+    assert_eq!(capacity(&both), CAPACITY as u64);
+    let other = fifo.open_both();
+    drop(both);
+    assert_eq!(capacity(&other), CAPACITY as u64, "not the last close");
+    drop(other);
+    let both = fifo.open_both();
+    assert_eq!(capacity(&both), 2 * PAGE as u64);
+    assert_eq!(fill(&both, PAGE), 2 * PAGE);
+}
+
+fn nowait_waits(subject: &Subject) {
+    let fifo = subject.fifo();
+    let try_read = |end: &OwnedFd| {
+        let mut byte = [0];
+        let mut buffers = [IoSliceMut::new(&mut byte)];
+        preadv2(end, &mut buffers, AT_POSITION, ReadWriteFlags::NOWAIT)
+    };
+    let set = |value| Device::fifo(0).store("knobs/nowait", value).unwrap();
+    set("1");
+    let before = fifo.open_both();
+    set("0");
+    let after = fifo.open_both();
+    assert_eq!(try_read(&before), Err(Errno::AGAIN));
+    assert_eq!(try_read(&after), Err(Errno::OPNOTSUPP));
+}
+
+fn preset(subject: &Subject) {
+    let both = subject.fifo().open_both();
+    let device = Device::fifo(0);
+    let control = Device::control().show("preset");
+    device.store("preset", "v5.5").unwrap();
+    assert!(device.show("preset").contains("[v5.5]"));
+    assert!(get_config(&both).unwrap().starts_with("v5.5"));
+    assert_eq!(active(&device.show("knobs/tail_update")), "wait_lock");
+    assert_eq!(
+        device.store("preset", "v5.5,times=never"),
+        Err(Errno::INVAL)
+    );
+    assert_eq!(Device::control().show("preset"), control);
+    device.store("preset", "v7.3").unwrap();
+    assert_eq!(get_config(&both).unwrap(), "v7.3");
 }
 
 fn bad_values(subject: &Subject) {
