@@ -65,8 +65,8 @@ impl Classic {
                 if call.is_nonblocking() {
                     break Some(EAGAIN);
                 }
-                // Nothing was taken, so an interrupted reader owes nobody anything.
-                state = self.sleep_for_data(state).ok_or(ERESTARTSYS)?;
+                // Nothing was delivered, and what was owed is paid: an interrupted reader just goes.
+                state = self.sleep_for_data(state, &wake).ok_or(ERESTARTSYS)?;
             }
             has_slept = true;
             wake = begin(&state);

@@ -185,11 +185,16 @@ impl Classic {
     pub(super) fn sleep_for_data<'a>(
         &'a self,
         mut state: LockedState<'a>,
+        wake: &WriterWake,
     ) -> Option<LockedState<'a>> {
         let queueing = state.queueing();
 
         Tally::of_readers(&mut state.counters).begin();
-        drop(state);
+        if wake.due() {
+            self.unlock_and_wake_writers(state);
+        } else {
+            drop(state);
+        }
         let sleep = self.rd_wait.sleep_until(
             queueing.exclusive,
             || {
@@ -208,6 +213,23 @@ impl Classic {
         }
     }
 
+    /// Sends what a reader owes to writers before it sleeps.
+    ///
+    /// It owes it with data in hand, and without where all it took away was an empty slot: a writer
+    /// may sleep for just that room.
+    #[cold]
+    fn unlock_and_wake_writers(&self, mut state: LockedState<'_>) {
+        let signal = state.wake_writers();
+        let fasync = state.config.fasync;
+
+        self.publish_stock(&state);
+        drop(state);
+        self.notify_writers(signal);
+        if fasync == FasyncRule::WithWake {
+            self.wr_fasync.notify(Band::Out);
+        }
+    }
+
     /// Has waiting writers woken, and sleeps, with data in hand, until one of them wrote more, none
     /// is left who waits to, or another config.
     #[inline(never)]
@@ -217,17 +239,13 @@ impl Classic {
         wake: &WriterWake,
     ) -> LockedState<'a> {
         let queueing = state.queueing();
-        let to_writers = wake.due().then(|| state.wake_writers());
-        let fasync = state.config.fasync;
 
         Tally::of_readers(&mut state.counters).begin();
-        self.publish_stock(&state);
-        drop(state);
-        if let Some(signal) = to_writers {
-            self.notify_writers(signal);
-            if fasync == FasyncRule::WithWake {
-                self.wr_fasync.notify(Band::Out);
-            }
+        if wake.due() {
+            self.unlock_and_wake_writers(state);
+        } else {
+            self.publish_stock(&state);
+            drop(state);
         }
         let sleep = self.rd_wait.sleep_until(
             queueing.exclusive,
