@@ -51,9 +51,7 @@ impl Charge {
         let change = i64::from(slots).wrapping_sub(i64::from(self.slots));
         // SAFETY: By the type invariant the user is valid; everybody counts atomically here.
         let bufs = unsafe {
-            Atomic::<isize>::from_ptr(
-                &raw mut (*self.user.as_ptr()).pipe_bufs.counter as *mut isize,
-            )
+            Atomic::<isize>::from_ptr((&raw mut (*self.user.as_ptr()).pipe_bufs.counter).cast())
         };
 
         // INVARIANT: What the account gains, the count gains.
