@@ -134,7 +134,7 @@ fn entry(name: &str, content: &str) -> String {
         name.len() + 1,
         0,
     ];
-    let header: String = fields.iter().map(|field| format!("{field:08x}")).collect();
+    let header = fields.map(|field| format!("{field:08x}")).concat();
     let pad = |length: usize| "\\000".repeat(length.next_multiple_of(4) - length);
     format!(
         "070701{header}{name}\\000{}{content}{}",
