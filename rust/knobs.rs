@@ -81,6 +81,10 @@ impl<O: Configured> Show<O> for PresetFile {
 
 impl<O: Configured> Store<O> for PresetFile {
     fn store(&self, owner: &O, text: &str) -> Result {
+        // The empty config is one, but an empty line is more likely a script's unset variable.
+        if text.is_empty() {
+            return Err(EINVAL);
+        }
         owner.configure(|config| {
             *config = Config::parse(text, config).map_err(|_| EINVAL)?;
             Ok(())

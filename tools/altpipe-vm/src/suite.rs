@@ -24,6 +24,9 @@ use crate::{exit, ktap, libtest};
 /// How often the module is loaded and removed.
 const RELOADS: &str = "100";
 
+/// For how many seconds streams are checked while knobs are turned under them.
+const TORTURE: &str = "60";
+
 /// The parts of the suite, and what they have come to.
 pub struct Suite<'a> {
     pub cache: &'a Cache,
@@ -49,14 +52,20 @@ impl Suite<'_> {
         self.part("selftests in the machine", |suite| {
             suite.in_machine(true, vec![], &["altpipe-selftests"])
         });
+        self.part("torture in the machine", |suite| {
+            let command = ["altpipe-selftests", "torture", "--seconds", TORTURE];
+            suite.in_machine(true, vec![], &command)
+        });
         self.part("life cycle of the module", |suite| {
-            let script = suite.checkout.path("tools/altpipe-vm/guest/lifecycle.sh");
-            let module = suite.checkout.module();
-            suite.in_machine(
-                false,
-                vec![script, module],
-                &["sh", "/in/lifecycle.sh", "/in/altpipe.ko", RELOADS],
-            )
+            let command = [
+                "altpipe-selftests",
+                "lifecycle",
+                "--module",
+                "/in/altpipe.ko",
+                "--count",
+                RELOADS,
+            ];
+            suite.in_machine(false, vec![suite.checkout.module()], &command)
         });
         Ok(self.conclude())
     }
