@@ -18,13 +18,17 @@ use crate::console;
 use crate::guest::Guest;
 use crate::interrupt::Interrupt;
 
-/// From power-on to the first word of our init. An idle host needs 3 s under
-/// emulation; a busy one with two cores was seen to take ten times that.
+/// From power-on to the first word of our init under KVM; a second is usual.
+const KVM_BOOT_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The same under emulation. An idle host needs 3 s; one with two cores and ten
+/// busy tasks was seen to take 37.
 const BOOT_TIMEOUT: Duration = Duration::from_secs(90);
 
-/// How often a boot is tried. On a busy host about one emulated boot in fifty
-/// was seen to hang while the kernel woke its second processor, long before
-/// anything of ours ran.
+/// How often an emulated boot is tried. On a busy host, QEMU 7.2 with a thread
+/// for each processor was seen to lose one boot in about fifty, long before
+/// anything of ours ran: the second processor never came up, or ran into a
+/// breakpoint of the kernel's code patching after that had been taken away.
 const BOOT_ATTEMPTS: u32 = 3;
 
 /// What to boot, and how.
@@ -58,9 +62,29 @@ pub enum End {
     Interrupted(u8),
 }
 
+impl End {
+    /// Would a second try end in the same way?
+    fn is_final(&self) -> bool {
+        match self {
+            Self::Interrupted(_) => true,
+            // QEMU itself failed; a machine that resets ends it with success.
+            Self::Vanished(status) => !status.success(),
+            _ => false,
+        }
+    }
+}
+
 enum Event {
     Booted,
     Ended(Protocol),
+}
+
+/// What came of one try, and where its output went.
+struct Attempt<O> {
+    end: End,
+    /// Did our init begin? From then on there is no second try.
+    booted: bool,
+    outputs: O,
 }
 
 /// What the guest said on the protocol port.
@@ -81,24 +105,31 @@ impl Machine {
         stderr: impl Write + Send + 'static,
     ) -> Result<End> {
         let mut outputs = (stdout, stderr);
-        for _ in 1..BOOT_ATTEMPTS {
-            let (end, unused) = self.attempt(dir, interrupt, outputs)?;
-            if end != End::BootTimeout {
-                return Ok(end);
+        let attempts = match self.accelerator {
+            Accelerator::Kvm => 1,
+            Accelerator::Tcg | Accelerator::Icount => BOOT_ATTEMPTS,
+        };
+        for _ in 1..attempts {
+            let attempt = self.attempt(dir, interrupt, outputs)?;
+            if attempt.booted || attempt.end.is_final() {
+                return Ok(attempt.end);
             }
-            eprintln!("altpipe-vm: the kernel did not come up in time; trying again");
-            outputs = unused;
+            eprintln!(
+                "altpipe-vm: lost before our init: {:?}; trying again",
+                attempt.end
+            );
+            outputs = attempt.outputs;
         }
-        Ok(self.attempt(dir, interrupt, outputs)?.0)
+        Ok(self.attempt(dir, interrupt, outputs)?.end)
     }
 
-    /// One try; gives back where the output went.
+    /// One try.
     fn attempt<O, E>(
         &self,
         dir: &Path,
         interrupt: &Interrupt,
         (stdout, stderr): (O, E),
-    ) -> Result<(End, (O, E))>
+    ) -> Result<Attempt<(O, E)>>
     where
         O: Write + Send + 'static,
         E: Write + Send + 'static,
@@ -135,7 +166,7 @@ impl Machine {
         let stderr = copy(child.stderr.take().expect("piped"), stderr);
         let (events, inbox) = mpsc::channel();
         let listener = thread::spawn(move || listen(protocol.into(), &events));
-        let (protocol, late) = self.watch(&mut child, &inbox, interrupt)?;
+        let (protocol, booted, late) = self.watch(&mut child, &inbox, interrupt)?;
         let status = child.wait().context("cannot wait for qemu")?;
         listener.join().expect("the listener does not panic");
         let stdout = stdout.join().expect("the copiers do not panic")?;
@@ -150,43 +181,46 @@ impl Machine {
             // A fault that the kernel reports explains everything after it.
             End::Reported(reports.into_iter().map(str::to_owned).collect())
         } else {
-            match (late, protocol) {
-                (Some(end), _) => end,
-                (None, Protocol::Status(status, results)) => End::Exited { status, results },
-                (None, Protocol::NoModule) => End::NoModule,
-                (None, Protocol::Cut) => End::Vanished(status),
+            match (late, booted, protocol) {
+                (true, true, _) => End::CommandTimeout,
+                (true, false, _) => End::BootTimeout,
+                (_, _, Protocol::Status(status, results)) => End::Exited { status, results },
+                (_, _, Protocol::NoModule) => End::NoModule,
+                (_, _, Protocol::Cut) => End::Vanished(status),
             }
         };
-        Ok((end, (stdout, stderr)))
+        Ok(Attempt {
+            end,
+            booted,
+            outputs: (stdout, stderr),
+        })
     }
 
     /// Waits until the machine has ended, and ends it when it is late or when we
-    /// are told to stop. Returns what it said and, if it was late, with what.
+    /// are told to stop. Returns what it said, whether it came up, and whether it
+    /// was late.
     fn watch(
         &self,
         child: &mut Child,
         inbox: &Receiver<Event>,
         interrupt: &Interrupt,
-    ) -> Result<(Protocol, Option<End>)> {
-        let mut deadline = Instant::now() + BOOT_TIMEOUT;
-        let mut booted = false;
-        let mut late = None;
+    ) -> Result<(Protocol, bool, bool)> {
+        let mut deadline = Instant::now()
+            + match self.accelerator {
+                Accelerator::Kvm => KVM_BOOT_TIMEOUT,
+                Accelerator::Tcg | Accelerator::Icount => BOOT_TIMEOUT,
+            };
+        let (mut booted, mut late) = (false, false);
         loop {
             match inbox.recv_timeout(Interrupt::INTERVAL) {
                 Ok(Event::Booted) => {
                     booted = true;
                     deadline = Instant::now() + self.timeout;
                 }
-                Ok(Event::Ended(protocol)) => return Ok((protocol, late)),
+                Ok(Event::Ended(protocol)) => return Ok((protocol, booted, late)),
                 Err(RecvTimeoutError::Timeout) => {
-                    if Instant::now() >= deadline {
-                        late = Some(if booted {
-                            End::CommandTimeout
-                        } else {
-                            End::BootTimeout
-                        });
-                    }
-                    if late.is_some() || interrupt.signal().is_some() {
+                    late |= Instant::now() >= deadline;
+                    if late || interrupt.signal().is_some() {
                         child.kill().context("cannot end qemu")?;
                     }
                 }

@@ -303,3 +303,19 @@ fn each_boot_has_its_seed_its_folder_and_its_say() {
         "{lines}"
     );
 }
+
+#[test]
+fn a_machine_lost_before_our_init_is_tried_again_and_no_other() {
+    let once = "first=${console%/*}/../first; if [ ! -e $first ]; then : >$first;";
+    let lost = "echo '[    1.4] Oops: int3: 0000' >$console; exit 0; fi";
+    let bench = Bench::new(&format!("{once} {lost}\n{}", ends_with(0, "")));
+    let output = bench.run(&["--", "true"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("trying again"));
+
+    let bench = Bench::new(&format!(
+        "{once} echo booted >&3; {lost}\n{}",
+        ends_with(0, "")
+    ));
+    assert_eq!(bench.run(&["--", "true"]).status.code(), Some(203));
+}
