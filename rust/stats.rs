@@ -98,6 +98,8 @@ counters! {
     writer_notifies,
     /// Of both, those that told the scheduler that the sender is about to sleep.
     sync_notifies,
+    /// Time updates that first asked whether the file system is frozen.
+    freeze_checks,
 }
 
 /// Something that has counters.

@@ -95,6 +95,7 @@ impl Classic {
             state.counters.bytes_written += done as u64;
             if times.touches_mtime() {
                 state.counters.time_updates += 1;
+                state.counters.freeze_checks += u64::from(freeze_check);
             }
         }
         self.unlock(state);

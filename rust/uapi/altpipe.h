@@ -81,6 +81,7 @@ struct altpipe_text {
  * @reader_notifies: times the rule had the readers' queue woken
  * @writer_notifies: times the rule had the writers' queue woken
  * @sync_notifies: of both, those that carried the sync hint
+ * @freeze_checks: time updates that first asked whether the file system is frozen
  */
 struct altpipe_stats {
 	__u32	size;
@@ -105,6 +106,7 @@ struct altpipe_stats {
 	__u64	reader_notifies;
 	__u64	writer_notifies;
 	__u64	sync_notifies;
+	__u64	freeze_checks;
 };
 
 /* The type letter of all calls; unlisted in the kernel's ioctl-number.rst. */

@@ -21,7 +21,10 @@ pub const AREA: Area = Area {
             "a read moves atime and a write mtime where the times knob says so",
             stamps,
         ),
-        Case::altpipe("time_updates counts each move", counted),
+        Case::altpipe(
+            "time_updates counts each move, freeze_checks each question",
+            counted,
+        ),
         Case::altpipe("a call that moves no byte moves no stamp", no_byte_no_stamp),
     ],
 };
@@ -78,7 +81,10 @@ fn counted(subject: &Subject) {
         read(&pipe.read, 1).unwrap();
     }
     let expected = 6 * u64::from(atime) + 3 * u64::from(mtime);
-    assert_eq!(get_stats(&pipe.read).unwrap().time_updates, expected);
+    let asked = subject.config().freeze_check;
+    let stats = get_stats(&pipe.read).unwrap();
+    assert_eq!(stats.time_updates, expected);
+    assert_eq!(stats.freeze_checks, 3 * u64::from(mtime && asked));
 }
 
 fn no_byte_no_stamp(subject: &Subject) {
