@@ -25,7 +25,7 @@ help: ## this list
 # Costs are counted with one processor that is emulated to the instruction, in
 # more boots than five; what needs two processors is counted in switches.
 counted := boots --icount --count 6 --jobs 2
-threaded := boots --smp 2 --count 3
+threaded := boots --smp 2 --count 5
 reproduce = $(vm) $(1) --out $(RESULTS)/$(2) -- \
 	altpipe reproduce $(3) --rounds $(4) --seed {seed} --json /out/report.json
 
