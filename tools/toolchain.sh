@@ -30,7 +30,7 @@ case $VERSION_ID in
 	;;
 12)
 	chroot=$cache/toolchain-$(printf '%s' "$toolchain_packages" | cksum | cut -d' ' -f1)
-	host_packages="$host_packages mmdebstrap"
+	host_packages="$host_packages mmdebstrap mount"
 	;;
 *)
 	echo "altpipe: set-up knows Debian 12 and 13, not ${PRETTY_NAME:-this system};" \
