@@ -321,9 +321,9 @@ fn flips(subject: &Subject) -> impl Iterator<Item = (&'static Knob, String, Stri
     })
 }
 
-fn flip_over<'a>(
-    subject: &'a Subject,
-) -> impl Iterator<Item = (impl FnOnce() + 'a, impl FnOnce() + 'a)> + 'a {
+fn flip_over(
+    subject: &Subject,
+) -> impl Iterator<Item = (impl FnOnce() + '_, impl FnOnce() + '_)> + '_ {
     flips(subject).map(|(knob, from, to)| {
         let set = move |text: String| Device::fifo(0).store(&file(knob), text).unwrap();
         (move || set(from), move || set(to))
