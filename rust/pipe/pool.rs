@@ -5,19 +5,19 @@
 //! A writer fills the pool before it takes the pipe's lock, and a reader returns spent pages to it,
 //! so a steady stream allocates nothing, and nothing under the lock.
 
-use crate::{abi::iov::Page, config::PageRule, stats::Counters};
+use crate::{
+    abi::{iov::Page, stack::Stack},
+    config::PageRule,
+    stats::Counters,
+};
 
-/// Pages on their way out of a pool.
-pub(super) type Pages = [Option<Page>; PageRule::MOST];
+/// As many pages as a pool may hold.
+pub(super) type Pages = Stack<Page, { PageRule::MOST }>;
 
-/// A stack of pages.
-///
-/// # Invariants
-///
-/// The first `count` places hold pages, the others none.
+/// The pages of one pipe. The one that was put in last goes first: it is the likeliest to be in the
+/// cache.
 pub(super) struct Pool {
     pages: Pages,
-    count: usize,
     /// How many of them were never in a slot: for the counters, which tell pages allocated in
     /// advance from pages used again.
     fresh: usize,
@@ -26,10 +26,8 @@ pub(super) struct Pool {
 impl Pool {
     /// Makes an empty pool.
     pub(super) const fn new() -> Self {
-        // INVARIANT: No place holds a page.
         Self {
-            pages: [const { None }; PageRule::MOST],
-            count: 0,
+            pages: Stack::new(),
             fresh: 0,
         }
     }
@@ -37,13 +35,13 @@ impl Pool {
     /// The number of pages in the pool.
     #[inline]
     pub(super) fn count(&self) -> u32 {
-        self.count as u32
+        self.pages.count() as u32
     }
 
     /// Takes a page for a slot, and counts where it came from.
     #[inline]
     pub(super) fn take_for_slot(&mut self, counters: &mut Counters) -> Option<Page> {
-        let page = self.take()?;
+        let page = self.pages.pop()?;
 
         if let Some(fresh) = self.fresh.checked_sub(1) {
             self.fresh = fresh;
@@ -54,52 +52,27 @@ impl Pool {
         Some(page)
     }
 
-    /// Takes the page that was put in last: it is the likeliest to be in the cache.
-    #[inline]
-    fn take(&mut self) -> Option<Page> {
-        let top = self.count.checked_sub(1)?;
-        let page = self.pages.get_mut(top)?.take();
-
-        // INVARIANT: The place is empty now.
-        self.count = top;
-        page
-    }
-
     /// Allocates pages until there are `count` or no memory is left; may sleep.
     pub(super) fn fill_to(&mut self, count: u64) {
         while u64::from(self.count()) < count {
             // A write without memory goes as far as it can.
             let Some(page) = Page::alloc() else { break };
-            if self.put(page).is_err() {
+            if self.pages.push(page).is_err() {
                 break;
             }
         }
-        self.fresh = self.count;
+        self.fresh = self.pages.count();
     }
 
     /// Takes over the pages of `other`, which are all fresh; what does not fit stays there.
     pub(super) fn take_over(&mut self, other: &mut Self) {
-        while let Some(page) = other.take() {
-            if let Err(page) = self.put(page) {
+        while let Some(page) = other.pages.pop() {
+            if let Err(page) = self.pages.push(page) {
                 // There was room for it a moment ago.
-                let _ = other.put(page);
+                let _ = other.pages.push(page);
                 break;
             }
             self.fresh = self.fresh.saturating_add(1);
-        }
-    }
-
-    /// Puts a page in; a full pool gives it back.
-    #[inline]
-    fn put(&mut self, page: Page) -> Result<(), Page> {
-        match self.pages.get_mut(self.count) {
-            Some(place) => {
-                // INVARIANT: The place holds a page now.
-                *place = Some(page);
-                self.count = self.count.wrapping_add(1);
-                Ok(())
-            }
-            None => Err(page),
         }
     }
 
@@ -108,7 +81,7 @@ impl Pool {
     pub(super) fn recycle(&mut self, page: Page, rule: PageRule) {
         if self.count() < rule.room && page.is_sole() {
             // What does not fit is freed.
-            let _ = self.put(page);
+            let _ = self.pages.push(page);
         }
     }
 
@@ -129,15 +102,15 @@ impl Pool {
     }
 
     fn take_down_to(&mut self, keep: u32) -> Pages {
-        let mut out = [const { None }; PageRule::MOST];
+        let mut out = Stack::new();
 
-        for place in &mut out {
-            if self.count() <= keep {
+        while self.count() > keep {
+            let Some(page) = self.pages.pop() else { break };
+            if out.push(page).is_err() {
                 break;
             }
-            *place = self.take();
         }
-        self.fresh = self.fresh.min(self.count);
+        self.fresh = self.fresh.min(self.pages.count());
         out
     }
 }
