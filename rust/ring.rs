@@ -66,20 +66,16 @@ impl<P> Slot<P> {
         Some((page, self.offset as usize, self.len as usize))
     }
 
-    /// Notes that a reader took `count` bytes; returns whether the slot is spent.
+    /// Notes that a reader took `count` bytes, of those that [`Slot::unread`] told; returns whether
+    /// the slot is spent.
     ///
-    /// A packet is spent by any read, however short.
+    /// A packet is spent by any read, however short: what is left of it goes with the slot.
     #[inline]
     pub(crate) fn taken(&mut self, count: usize) -> bool {
-        let count = (count as u32).min(self.len);
-
         // INVARIANT: The sum stays as it was.
-        self.offset = self.offset.wrapping_add(count);
-        self.len = self.len.wrapping_sub(count);
-        if self.kind == Kind::Packet {
-            self.len = 0;
-        }
-        self.len == 0
+        self.offset = self.offset.wrapping_add(count as u32);
+        self.len = self.len.wrapping_sub(count as u32);
+        self.len == 0 || self.is_packet()
     }
 
     /// Whether this slot is a packet.

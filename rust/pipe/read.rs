@@ -38,7 +38,7 @@ impl Classic {
                 done = done.wrapping_add(want);
 
                 // A slot that was published before a failed copy is empty; it is no packet.
-                let is_packet = want != 0 && slot.is_packet();
+                let is_packet = slot.is_packet() && want != 0;
                 if slot.taken(want) {
                     self.release_oldest(&mut state, &mut wake);
                 }
@@ -60,13 +60,13 @@ impl Classic {
                 if !may_merge(&state, call) {
                     break None;
                 }
-                state = self.sleep_for_more(state, &wake);
+                state = self.sleep_for_more(state, wake.due());
             } else {
                 if call.is_nonblocking() {
                     break Some(EAGAIN);
                 }
                 // Nothing was delivered, and what was owed is paid: an interrupted reader just goes.
-                state = self.sleep_for_data(state, &wake).ok_or(ERESTARTSYS)?;
+                state = self.sleep_for_data(state, wake.due()).ok_or(ERESTARTSYS)?;
             }
             has_slept = true;
             wake = begin(&state);
@@ -79,12 +79,12 @@ impl Classic {
         } else {
             None
         };
-        let owners_hear = to_writers.is_some() || state.config.fasync == FasyncRule::EveryIo;
-        let times = state.config.times;
+        let owners_hear = state.config.fasync == FasyncRule::EveryIo || to_writers.is_some();
+        let touches = state.config.times.touches_atime();
         if done > 0 {
             state.counters.reads += 1;
             state.counters.bytes_read += done as u64;
-            if times.touches_atime() {
+            if touches {
                 state.counters.time_updates += 1;
             }
         }
@@ -100,7 +100,7 @@ impl Classic {
             self.wr_fasync.notify(Band::Out);
         }
         if done > 0 {
-            if times.touches_atime() {
+            if touches {
                 times::accessed(call);
             }
             return Ok(done);

@@ -11,7 +11,7 @@ use crate::{
         wait::{PollMask, Sleep, Slept, WaitQueue},
     },
     config::FasyncRule,
-    ring::{ReaderWake, WriterWake},
+    ring::ReaderWake,
     stats::Counters,
     sync::Word,
 };
@@ -178,19 +178,19 @@ impl<'a> Tally<'a> {
 // far as possible before: what runs between a wake-up and the answer to it is everybody's latency.
 impl Classic {
     /// Sleeps until there is something to read, nobody left to write, or another config; none if a
-    /// signal came first.
+    /// signal came first. Who `owes` writers a wake-up sends it before.
     ///
     /// An option of a guard fits a register, a result does not.
     #[inline(never)]
     pub(super) fn sleep_for_data<'a>(
         &'a self,
         mut state: LockedState<'a>,
-        wake: &WriterWake,
+        owes: bool,
     ) -> Option<LockedState<'a>> {
         let queueing = state.queueing();
 
         Tally::of_readers(&mut state.counters).begin();
-        if wake.due() {
+        if owes {
             self.unlock_and_wake_writers(state);
         } else {
             drop(state);
@@ -230,18 +230,18 @@ impl Classic {
         }
     }
 
-    /// Has waiting writers woken, and sleeps, with data in hand, until one of them wrote more, none
-    /// is left who waits to, or another config.
+    /// Has waiting writers woken if it `owes` them that, and sleeps, with data in hand, until one of
+    /// them wrote more, none is left who waits to, or another config.
     #[inline(never)]
     pub(super) fn sleep_for_more<'a>(
         &'a self,
         mut state: LockedState<'a>,
-        wake: &WriterWake,
+        owes: bool,
     ) -> LockedState<'a> {
         let queueing = state.queueing();
 
         Tally::of_readers(&mut state.counters).begin();
-        if wake.due() {
+        if owes {
             self.unlock_and_wake_writers(state);
         } else {
             self.publish_stock(&state);

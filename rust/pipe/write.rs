@@ -88,12 +88,12 @@ impl Classic {
             None
         };
         let owners_hear = to_readers.is_some() || state.config.fasync == FasyncRule::EveryIo;
-        let times = state.config.times;
+        let touches = state.config.times.touches_mtime();
         let freeze_check = state.config.freeze_check;
         if done > 0 {
             state.counters.writes += 1;
             state.counters.bytes_written += done as u64;
-            if times.touches_mtime() {
+            if touches {
                 state.counters.time_updates += 1;
                 state.counters.freeze_checks += u64::from(freeze_check);
             }
@@ -110,7 +110,7 @@ impl Classic {
             self.notify_writers(signal);
         }
         if done > 0 {
-            if times.touches_mtime() {
+            if touches {
                 if freeze_check {
                     times::modified_unless_frozen(call)?;
                 } else {
