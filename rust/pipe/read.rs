@@ -72,14 +72,8 @@ impl Classic {
             wake = begin(&state);
         };
 
-        let to_writers = wake.due().then(|| state.wake_writers());
-        // We were woken alone; what we leave behind is for the next.
-        let to_readers = if has_slept && !state.ring.is_empty() {
-            state.hand_to_reader()
-        } else {
-            None
-        };
-        let owners_hear = state.config.fasync == FasyncRule::EveryIo || to_writers.is_some();
+        let owed = (wake.due() || has_slept).then(|| state.settle_read(wake.due(), has_slept));
+        let owners_hear = state.config.fasync == FasyncRule::EveryIo;
         let touches = state.config.times.touches_atime();
         if done > 0 {
             state.counters.reads += 1;
@@ -90,11 +84,8 @@ impl Classic {
         }
         self.unlock(state);
 
-        if let Some(signal) = to_writers {
-            self.notify_writers(signal);
-        }
-        if let Some(signal) = to_readers {
-            self.notify_readers(signal);
+        if let Some(owed) = owed {
+            self.pay(&owed);
         }
         if owners_hear {
             self.wr_fasync.notify(Band::Out);

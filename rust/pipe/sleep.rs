@@ -37,6 +37,14 @@ pub(super) struct Signal {
     pub(super) sync: bool,
 }
 
+/// What a read owes others as it ends, counted, and to be paid without the lock.
+pub(super) struct Owed {
+    to_writers: Option<Signal>,
+    to_readers: Option<Signal>,
+    /// SIGIO to those who asked for it, where the rule ties it to a wake-up.
+    to_owners: bool,
+}
+
 impl State {
     #[inline]
     pub(super) fn queueing(&self) -> Queueing {
@@ -74,6 +82,25 @@ impl State {
         self.counters.writer_notifies += 1;
         self.counters.sync_notifies += u64::from(sync);
         self.signal(sync)
+    }
+
+    /// Counts what a read owes as it ends: to writers, if that is `due`, and to the next reader, if
+    /// it has slept.
+    #[inline]
+    pub(super) fn settle_read(&mut self, due: bool, has_slept: bool) -> Owed {
+        let to_writers = due.then(|| self.wake_writers());
+        // We were woken alone; what we leave behind is for the next.
+        let to_readers = if has_slept && !self.ring.is_empty() {
+            self.hand_to_reader()
+        } else {
+            None
+        };
+
+        Owed {
+            to_writers,
+            to_readers,
+            to_owners: due && self.config.fasync == FasyncRule::WithWake,
+        }
     }
 
     /// Counts the wake-up that a reader which was woken alone owes the next, if it was.
@@ -332,6 +359,20 @@ impl Classic {
             &self.wr_wait
         } else {
             &self.rd_wait
+        }
+    }
+
+    /// Sends what a read owes. Most owe nothing.
+    #[inline(never)]
+    pub(super) fn pay(&self, owed: &Owed) {
+        if let Some(signal) = owed.to_writers {
+            self.notify_writers(signal);
+        }
+        if let Some(signal) = owed.to_readers {
+            self.notify_readers(signal);
+        }
+        if owed.to_owners {
+            self.wr_fasync.notify(Band::Out);
         }
     }
 
