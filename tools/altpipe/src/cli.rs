@@ -206,7 +206,8 @@ pub struct Output {
     #[arg(long, value_name = "FILE")]
     pub markdown: Option<PathBuf>,
 
-    /// Show all statistics in tables: times, and each counter of altpipe
+    /// Show all statistics in tables: times, and each counter of altpipe; and LKP's table also where many variants
+    /// would be shown as a grid
     #[arg(long)]
     pub full: bool,
 }

@@ -2,11 +2,13 @@
 //! Output: one small file per format.
 
 mod csv;
+mod grid;
 mod json;
 mod lkp;
 mod markdown;
 
 pub use csv::Csv;
+pub use grid::Grid;
 pub use json::Json;
 pub use lkp::{Detail, Lkp};
 pub use markdown::Markdown;

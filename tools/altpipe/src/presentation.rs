@@ -8,7 +8,7 @@ use anyhow::Result;
 
 use crate::cli::Output;
 use crate::document::Document;
-use crate::export::{self, Csv, Detail, Exporter, Json, Lkp, Markdown, judgement, percent};
+use crate::export::{self, Csv, Detail, Exporter, Grid, Json, Lkp, Markdown, judgement, percent};
 use crate::notes;
 use crate::reproduce;
 
@@ -47,7 +47,11 @@ pub fn show(document: &Document, detail: Detail, out: &mut dyn Write) -> io::Res
         writeln!(out, "=== {}: {}\n", study.name, study.title)?;
     }
     head(document, out)?;
-    Lkp { detail }.export(document, out)?;
+    if detail == Detail::Key && Grid::suits(document) {
+        Grid.export(document, out)?;
+    } else {
+        Lkp { detail }.export(document, out)?;
+    }
     twins(document, out)?;
     if let Some(study) = study {
         study.conclude(document, out)?;

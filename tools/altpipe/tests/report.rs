@@ -42,6 +42,16 @@ fn the_full_table_has_times_and_counters() {
 }
 
 #[test]
+fn many_variants_become_a_grid_of_workloads() {
+    insta::assert_snapshot!(text(&["history.json"], &[]));
+}
+
+#[test]
+fn the_full_table_of_many_variants_stays_lkps() {
+    assert!(text(&["history.json"], &["--full"]).contains("%stddev     %change"));
+}
+
+#[test]
 fn several_boots_become_one_table_and_the_study_its_verdict() {
     insta::assert_snapshot!(text(&["frozen-fs-1.json", "frozen-fs-2.json"], &[]));
 }

@@ -125,7 +125,7 @@ fn line(
 }
 
 /// The items once each, in order of first appearance.
-fn ordered<'a, T: PartialEq>(items: impl Iterator<Item = &'a T>) -> Vec<&'a T> {
+pub fn ordered<'a, T: PartialEq>(items: impl Iterator<Item = &'a T>) -> Vec<&'a T> {
     let mut seen: Vec<&T> = Vec::new();
     for item in items {
         if !seen.contains(&item) {
