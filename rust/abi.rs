@@ -14,6 +14,7 @@ pub(crate) mod mutex;
 pub(crate) mod pseudo_fs;
 pub(crate) mod quota;
 pub(crate) mod registry;
+pub(crate) mod splice;
 pub(crate) mod stack;
 pub(crate) mod sysfs;
 pub(crate) mod times;

@@ -12,6 +12,7 @@ use crate::{
         file_operations::{Ends, FasyncCall, FileOperations, IoCall},
         pseudo_fs::InodePipe,
         registry::{Live, Roll},
+        splice::{NativeSink, NativeSource},
         user,
         wait::{PollMask, PollTable},
     },
@@ -44,6 +45,10 @@ pub(crate) trait Engine: Sized + Send + Sync + 'static {
     fn read(&self, call: &IoCall<'_>, to: &mut IovIterDest<'_>) -> Result<usize>;
     /// Takes bytes from a writer.
     fn write(&self, call: &IoCall<'_>, from: &mut IovIterSource<'_>) -> Result<usize>;
+    /// Moves bytes, at most `len`, to a pipe of the kernel's.
+    fn splice_read(&self, to: &mut NativeSink<'_>, len: usize) -> Result<usize>;
+    /// Takes bytes from a pipe of the kernel's.
+    fn splice_write(&self, from: &mut NativeSource<'_>) -> Result<usize>;
     /// Registers with `table` and says what is ready.
     fn poll(&self, ends: Ends, table: &PollTable<'_>) -> PollMask;
     /// Switches SIGIO for the file of `call` on or off; says whether that changed anything.
@@ -109,6 +114,14 @@ impl<E: Engine> FileOperations for E {
     #[inline]
     fn write(&self, call: &IoCall<'_>, from: &mut IovIterSource<'_>) -> Result<usize> {
         Engine::write(self, call, from)
+    }
+
+    fn splice_read(&self, to: &mut NativeSink<'_>, len: usize) -> Result<usize> {
+        Engine::splice_read(self, to, len)
+    }
+
+    fn splice_write(&self, from: &mut NativeSource<'_>) -> Result<usize> {
+        Engine::splice_write(self, from)
     }
 
     #[inline]

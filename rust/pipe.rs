@@ -16,7 +16,8 @@
 //! # Locks
 //!
 //! The pipe's mutex comes first, a wait queue's spinlock second; user memory is touched under the
-//! mutex and never under a spinlock. `poll` takes neither.
+//! mutex and never under a spinlock. `poll` takes neither. Before the pipe's mutex comes that of a
+//! pipe of the kernel's, in a splice between the two: see the head of `abi/splice.rs`.
 //!
 //! # Order of memory
 //!
@@ -29,7 +30,9 @@
 //!
 //! Readers sleep on `rd_wait`. Writers sleep on `wr_wait` with `split_wait=1` and on `rd_wait`
 //! without it. A poller always registers with the queue of its own side, whatever the knob says, so
-//! that a registration which outlives a change of the knob stays good.
+//! that a registration which outlives a change of the knob stays good. A splice sleeps there too, but
+//! never exclusively: what it goes on to is another pipe's mutex, and perhaps another sleep, so it
+//! must not be the one whom a wake-up was spent on.
 //!
 //! # A change of the knobs of a live pipe
 //!
@@ -62,6 +65,7 @@ use crate::{
         iov::Page,
         mutex::{self, HotGuard, HotMutex},
         quota::Charge,
+        splice::{NativeSink, NativeSource},
         wait::{PollMask, PollTable, WaitQueue},
     },
     config::{Config, PageRule},
@@ -87,6 +91,7 @@ mod poll;
 mod pool;
 mod read;
 mod sleep;
+mod splice;
 mod write;
 
 use pool::Pool;
@@ -329,6 +334,14 @@ impl Engine for Classic {
     #[inline]
     fn write(&self, call: &IoCall<'_>, from: &mut IovIterSource<'_>) -> Result<usize> {
         self.write_from(call, from)
+    }
+
+    fn splice_read(&self, to: &mut NativeSink<'_>, len: usize) -> Result<usize> {
+        self.splice_to(to, len)
+    }
+
+    fn splice_write(&self, from: &mut NativeSource<'_>) -> Result<usize> {
+        self.splice_from(from)
     }
 
     #[inline]

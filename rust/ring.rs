@@ -32,14 +32,38 @@ pub(crate) enum Kind {
     Open,
     /// They are one packet: a single read takes it, and what does not fit is lost.
     Packet,
+    /// They lie in a page that somebody else has as well: nothing may ever be written to it, so
+    /// nothing is appended, and it is dropped where it is spent, never given back for reuse.
+    Sealed,
+    /// One packet in such a page.
+    SealedPacket,
+}
+
+impl Kind {
+    /// The kind of bytes in a page that is not the ring's own.
+    pub(crate) const fn sealed(is_packet: bool) -> Self {
+        if is_packet {
+            Self::SealedPacket
+        } else {
+            Self::Sealed
+        }
+    }
+
+    const fn is_packet(self) -> bool {
+        matches!(self, Self::Packet | Self::SealedPacket)
+    }
+
+    const fn is_sealed(self) -> bool {
+        matches!(self, Self::Sealed | Self::SealedPacket)
+    }
 }
 
 /// One buffer of the ring.
 ///
 /// # Invariants
 ///
-/// `page` is some exactly while the slot's index lies in the ring's span, and
-/// `offset + len` is at most the size of a page.
+/// `page` is some exactly while the slot's index lies in the ring's span, but for a sealed slot that
+/// is spent: its page is gone before the tail moves. `offset + len` is at most the size of a page.
 pub(crate) struct Slot<P> {
     page: Option<P>,
     offset: u32,
@@ -66,22 +90,60 @@ impl<P> Slot<P> {
         Some((page, self.offset as usize, self.len as usize))
     }
 
-    /// Notes that a reader took `count` bytes, of those that [`Slot::unread`] told; returns whether
-    /// the slot is spent.
-    ///
-    /// A packet is spent by any read, however short: what is left of it goes with the slot.
+    /// Whether the slot is open, as most slots are.
+    #[inline]
+    pub(crate) fn is_open(&self) -> bool {
+        self.kind == Kind::Open
+    }
+
+    /// Notes that a reader took `count` bytes, of those that [`Slot::unread`] told, of an open slot;
+    /// returns whether it is spent.
     #[inline]
     pub(crate) fn taken(&mut self, count: usize) -> bool {
+        self.advance(count);
+        self.len == 0
+    }
+
+    /// As [`Self::taken`], for a slot of any kind.
+    ///
+    /// A packet is spent by any read, however short.
+    pub(crate) fn taken_otherwise(&mut self, count: usize) -> bool {
+        self.advance(count);
+        if self.kind.is_packet() {
+            self.len = 0;
+        }
+        self.drop_if_sealed();
+        self.len == 0
+    }
+
+    /// Notes that `count` bytes went on to another pipe; returns whether the slot is spent.
+    ///
+    /// The rest of a packet stays, and is a packet.
+    pub(crate) fn passed_on(&mut self, count: usize) -> bool {
+        self.advance(count);
+        self.drop_if_sealed();
+        self.len == 0
+    }
+
+    #[inline]
+    fn advance(&mut self, count: usize) {
         // INVARIANT: The sum stays as it was.
         self.offset = self.offset.wrapping_add(count as u32);
         self.len = self.len.wrapping_sub(count as u32);
-        self.len == 0 || self.is_packet()
+    }
+
+    /// Drops a page that is not the ring's own where it is spent, before anybody could take it for
+    /// one to be used again.
+    fn drop_if_sealed(&mut self) {
+        if self.len == 0 && self.kind.is_sealed() {
+            // INVARIANT: A sealed slot, and spent.
+            self.page = None;
+        }
     }
 
     /// Whether this slot is a packet.
-    #[inline]
     pub(crate) fn is_packet(&self) -> bool {
-        self.kind == Kind::Packet
+        self.kind.is_packet()
     }
 }
 
@@ -160,7 +222,7 @@ impl<P, S: DerefMut<Target = [Slot<P>]>> Ring<P, S> {
         self.slot_mut(self.span.tail)
     }
 
-    /// Takes the page out of the oldest slot.
+    /// Takes the page out of the oldest slot: none where it was sealed and is spent.
     ///
     /// The caller follows with [`Ring::advance_tail`]: the two are apart so that a variant can put
     /// the index alone under one more lock.
@@ -213,6 +275,18 @@ impl<P, S: DerefMut<Target = [Slot<P>]>> Ring<P, S> {
     /// A full ring gives the page back.
     #[inline]
     pub(crate) fn push(&mut self, page: P, len: usize, kind: Kind) -> Result<Span, P> {
+        self.push_range(page, 0, len, kind)
+    }
+
+    /// As [`Ring::push`], with `len` bytes from `offset`; together they are at most a page.
+    #[inline]
+    pub(crate) fn push_range(
+        &mut self,
+        page: P,
+        offset: usize,
+        len: usize,
+        kind: Kind,
+    ) -> Result<Span, P> {
         if self.is_full() {
             return Err(page);
         }
@@ -221,10 +295,10 @@ impl<P, S: DerefMut<Target = [Slot<P>]>> Ring<P, S> {
             return Err(page);
         };
 
-        // INVARIANT: The slot enters the span below, and a page holds `len` bytes.
+        // INVARIANT: The slot enters the span below, and a page holds `offset + len` bytes.
         *slot = Slot {
             page: Some(page),
-            offset: 0,
+            offset: offset as u32,
             len: len as u32,
             kind,
         };

@@ -8,7 +8,10 @@
 //!
 //! C header: [`include/linux/fs.h`](srctree/include/linux/fs.h)
 
-use super::wait::{PollMask, PollTable};
+use super::{
+    splice::{self, NativeSink, NativeSource},
+    wait::{PollMask, PollTable},
+};
 use crate::bindings;
 use core::marker::PhantomData;
 use kernel::{
@@ -36,6 +39,10 @@ pub(crate) trait FileOperations: Send + Sync + 'static {
     fn read(&self, call: &IoCall<'_>, to: &mut IovIterDest<'_>) -> Result<usize>;
     /// write(2) and its kin; returns the number of bytes taken.
     fn write(&self, call: &IoCall<'_>, from: &mut IovIterSource<'_>) -> Result<usize>;
+    /// splice(2) to a pipe of the kernel's; returns the number of bytes, at most `len`, moved there.
+    fn splice_read(&self, to: &mut NativeSink<'_>, len: usize) -> Result<usize>;
+    /// splice(2) from a pipe of the kernel's, and sendfile(2); returns the number of bytes taken.
+    fn splice_write(&self, from: &mut NativeSource<'_>) -> Result<usize>;
     /// poll(2), select(2), epoll(7): registers with the table, then says what is ready.
     fn poll(&self, ends: Ends, table: &PollTable<'_>) -> PollMask;
     /// ioctl(2); [`ENOIOCTLCMD`] where the call is unknown.
@@ -66,9 +73,8 @@ impl IoCall<'_> {
 
     #[inline]
     fn file_flags(&self) -> u32 {
-        // fcntl(2) may change the flags at any time; a word is read whole.
         // SAFETY: By the type invariant.
-        unsafe { (&raw const (*self.file()).f_flags).read_volatile() }
+        unsafe { flags_of(self.file()) }
     }
 
     #[inline]
@@ -83,6 +89,24 @@ impl IoCall<'_> {
         self.file_flags() & bindings::O_NONBLOCK != 0 || self.flags() & bindings::IOCB_NOWAIT != 0
     }
 
+    /// As [`Self::is_nonblocking`], for a read into `to`.
+    ///
+    /// From a file with O_DIRECT splice(2) reads into pages of its own, and that with the mutex of
+    /// the kernel's pipe held: a sleep here would keep everybody from that pipe.
+    #[inline]
+    pub(crate) fn may_not_sleep_for(&self, to: &mut IovIterDest<'_>) -> bool {
+        self.is_nonblocking() || self.is_packetized() && self.is_splice(to)
+    }
+
+    #[cold]
+    fn is_splice(&self, to: &mut IovIterDest<'_>) -> bool {
+        // SAFETY: Both are valid. io_uring, which reads into pages as well, has a completion.
+        unsafe {
+            u32::from((*to.as_raw()).iter_type) == bindings::iter_type_ITER_BVEC
+                && (*self.iocb).ki_complete.is_none()
+        }
+    }
+
     /// Whether each write is a packet of its own.
     #[inline]
     pub(crate) fn is_packetized(&self) -> bool {
@@ -93,13 +117,33 @@ impl IoCall<'_> {
     #[cold]
     pub(crate) fn broken_pipe(&self) -> Error {
         if self.flags() & bindings::IOCB_NOSIGNAL == 0 {
-            // SAFETY: The current task is valid and signals itself.
-            unsafe {
-                bindings::send_sig(bindings::SIGPIPE as c_int, bindings::get_current(), 0);
-            }
+            splice::send_sigpipe();
         }
         EPIPE
     }
+}
+
+/// A file's flags as they are at the moment: fcntl(2) may change them at any time.
+///
+/// # Safety
+///
+/// `file` must be a valid file.
+#[inline]
+unsafe fn flags_of(file: *mut bindings::file) -> u32 {
+    // A word is read whole.
+    // SAFETY: By the safety requirement.
+    unsafe { (&raw const (*file).f_flags).read_volatile() }
+}
+
+/// Whether a splice on `file` with `flags` wants EAGAIN where it would have to sleep.
+///
+/// # Safety
+///
+/// `file` must be a valid file.
+unsafe fn is_nonblocking_splice(file: *mut bindings::file, flags: c_uint) -> bool {
+    flags & bindings::SPLICE_F_NONBLOCK != 0
+        // SAFETY: By the safety requirement.
+        || unsafe { flags_of(file) } & bindings::O_NONBLOCK != 0
 }
 
 /// A change of a file's O_ASYNC in progress.
@@ -130,6 +174,8 @@ impl<T: FileOperations, M: ModuleMetadata> Calls<T, M> {
         owner: this_module::<M>().as_ptr(),
         read_iter: Some(Self::read_iter),
         write_iter: Some(Self::write_iter),
+        splice_read: Some(Self::splice_read),
+        splice_write: Some(Self::splice_write),
         poll: Some(Self::poll),
         unlocked_ioctl: Some(Self::ioctl),
         compat_ioctl: bindings::compat_ptr_ioctl,
@@ -219,6 +265,41 @@ impl<T: FileOperations, M: ModuleMetadata> Calls<T, M> {
         let pipe = unsafe { Self::pipe(call.file()) };
 
         outcome(pipe.write(&call, from))
+    }
+
+    /// # Safety
+    ///
+    /// Called by the VFS with a file of ours and a valid pipe of its own, whose mutex is held.
+    unsafe extern "C" fn splice_read(
+        file: *mut bindings::file,
+        _position: *mut bindings::loff_t,
+        pipe: *mut bindings::pipe_inode_info,
+        len: usize,
+        flags: c_uint,
+    ) -> isize {
+        // SAFETY: By the safety requirement, until we return.
+        let mut to = unsafe { NativeSink::from_raw(pipe, is_nonblocking_splice(file, flags)) };
+
+        // SAFETY: By the safety requirement.
+        outcome(unsafe { Self::pipe(file) }.splice_read(&mut to, len))
+    }
+
+    /// # Safety
+    ///
+    /// Called by the VFS with a file of ours and a valid pipe of its own, whose mutex is not held.
+    unsafe extern "C" fn splice_write(
+        pipe: *mut bindings::pipe_inode_info,
+        file: *mut bindings::file,
+        _position: *mut bindings::loff_t,
+        len: usize,
+        flags: c_uint,
+    ) -> isize {
+        // SAFETY: By the safety requirement, until we return.
+        let mut from =
+            unsafe { NativeSource::from_raw(pipe, len, is_nonblocking_splice(file, flags)) };
+
+        // SAFETY: By the safety requirement.
+        outcome(unsafe { Self::pipe(file) }.splice_write(&mut from))
     }
 
     /// # Safety

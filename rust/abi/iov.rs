@@ -6,20 +6,21 @@
 //! [`include/linux/uio.h`](srctree/include/linux/uio.h)
 
 use crate::bindings;
-use core::ptr::NonNull;
+use core::{mem::ManuallyDrop, ptr::NonNull};
 use kernel::{
     iov::{IovIterDest, IovIterSource},
     page::PAGE_SIZE,
 };
 
-/// One page of a pipe's data, charged to the memory cgroup of the task that allocated it.
+/// One page of a pipe's data. One that was allocated here is charged to the memory cgroup of the task
+/// that did.
 ///
 /// `kernel::page::Page` frees its page outright. One of ours may have been handed to another pipe
-/// as well, so it is reference counted.
+/// as well, or have come from one, so it is reference counted.
 ///
 /// # Invariants
 ///
-/// The pointer is to a page of order zero on which this value owns a reference.
+/// The pointer is to a page on which this value owns a reference.
 pub(crate) struct Page(NonNull<bindings::page>);
 
 // SAFETY: A reference to a page may be dropped, and the page be copied to or from, in any task.
@@ -35,6 +36,49 @@ impl Page {
 
         // INVARIANT: The allocator hands over one reference.
         NonNull::new(page).map(Self)
+    }
+
+    /// Takes one more reference, unless there are absurdly many.
+    pub(crate) fn share(&self) -> Option<Self> {
+        // SAFETY: By the type invariant.
+        unsafe { Self::share_raw(self.0.as_ptr()) }
+    }
+
+    /// As [`Self::share`], for a page that somebody else has.
+    ///
+    /// # Safety
+    ///
+    /// The page must be valid, and its owner keep it meanwhile.
+    pub(super) unsafe fn share_raw(page: *mut bindings::page) -> Option<Self> {
+        // SAFETY: By the safety requirement.
+        if !unsafe { bindings::altpipe_try_get_page(page) } {
+            return None;
+        }
+        // INVARIANT: Just taken.
+        NonNull::new(page).map(Self)
+    }
+
+    /// Hands over the reference.
+    pub(super) fn into_raw(self) -> *mut bindings::page {
+        ManuallyDrop::new(self).0.as_ptr()
+    }
+
+    /// Fills the page from its start with `count` bytes at `offset` of another.
+    ///
+    /// # Safety
+    ///
+    /// `from` must be valid, and the range lie in it or in it and the pages that follow.
+    pub(super) unsafe fn fill_from(
+        &mut self,
+        from: *mut bindings::page,
+        offset: usize,
+        count: usize,
+    ) {
+        let count = count.min(PAGE_SIZE);
+
+        // SAFETY: By the type invariant the page is valid, and `count` bytes fit; by the safety
+        // requirement there are as many to copy.
+        unsafe { bindings::altpipe_copy_range(self.0.as_ptr(), from, offset, count) };
     }
 
     /// Whether nobody else holds a reference.

@@ -80,6 +80,7 @@ pub(crate) struct Sleep {
 ///
 /// `head` is an initialised wait queue head.
 #[pin_data]
+#[repr(transparent)]
 pub(crate) struct WaitQueue {
     #[pin]
     head: Opaque<bindings::wait_queue_head>,
@@ -99,6 +100,16 @@ impl WaitQueue {
                 bindings::__init_waitqueue_head(slot, name.as_char_ptr(), key.as_ptr())
             }),
         })
+    }
+
+    /// Wraps a queue of the kernel's.
+    ///
+    /// # Safety
+    ///
+    /// `head` must be initialised, and live as long as the result.
+    pub(super) unsafe fn from_raw<'a>(head: *mut bindings::wait_queue_head) -> &'a Self {
+        // SAFETY: By the safety requirement; a queue is its head and nothing else.
+        unsafe { &*head.cast() }
     }
 
     /// Wakes all sleepers that wait together and one of those that wait exclusively.

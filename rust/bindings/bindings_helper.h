@@ -7,6 +7,7 @@
 #include <linux/gfp.h>
 #include <linux/poll.h>
 #include <linux/pseudo_fs.h>
+#include <linux/splice.h>
 
 #include "../helpers.h"
 #include "../uapi/altpipe.h"

@@ -37,12 +37,15 @@ impl Classic {
                 }
                 done = done.wrapping_add(want);
 
-                // A slot that was published before a failed copy is empty; it is no packet.
-                let is_packet = slot.is_packet() && want != 0;
-                if slot.taken(want) {
-                    self.release_oldest(&mut state, &mut wake);
+                // Two roads: what a stream's slots need is worth not mixing with the rest.
+                if slot.is_open() {
+                    if slot.taken(want) {
+                        self.release_oldest(&mut state, &mut wake);
+                    }
+                } else if self.take_otherwise(&mut state, &mut wake, want) {
+                    break None;
                 }
-                if is_packet || to.is_empty() {
+                if to.is_empty() {
                     break None;
                 }
                 if !state.ring.is_empty() {
@@ -62,7 +65,7 @@ impl Classic {
                 }
                 state = self.sleep_for_more(state, wake.due());
             } else {
-                if call.is_nonblocking() {
+                if call.may_not_sleep_for(to) {
                     break Some(EAGAIN);
                 }
                 // Nothing was delivered, and what was owed is paid: an interrupted reader just goes.
@@ -99,12 +102,28 @@ impl Classic {
         failure.map_or(Ok(0), Err)
     }
 
+    /// Notes that `count` bytes of the oldest slot, which is not open, were read; says whether they
+    /// are all that the read takes.
+    #[inline(never)]
+    fn take_otherwise(&self, state: &mut State, wake: &mut WriterWake, count: usize) -> bool {
+        let Some(slot) = state.ring.oldest() else {
+            return true;
+        };
+        // A slot that was published before a failed copy is empty; it is no packet.
+        let is_packet = count != 0 && slot.is_packet();
+
+        if slot.taken_otherwise(count) {
+            self.release_oldest(state, wake);
+        }
+        is_packet
+    }
+
     /// Frees the oldest slot, which is spent, and moves the tail over it.
     ///
     /// The pipe's mutex is all that the tail needs: who looks without it takes head and tail in
     /// one load. The other two ways are history's.
     #[inline(always)]
-    fn release_oldest(&self, state: &mut State, wake: &mut WriterWake) {
+    pub(super) fn release_oldest(&self, state: &mut State, wake: &mut WriterWake) {
         let asked = wake.on_release(state.ring.span(), state.ring.limit());
 
         if let Some(page) = state.ring.vacate_oldest() {
@@ -163,7 +182,7 @@ fn may_merge(state: &State, call: &IoCall<'_>) -> bool {
 }
 
 #[inline]
-fn begin(state: &State) -> WriterWake {
+pub(super) fn begin(state: &State) -> WriterWake {
     WriterWake::begin(
         state.config.wake_writer,
         state.ring.span(),

@@ -45,6 +45,16 @@ pub(super) struct Owed {
     to_owners: bool,
 }
 
+impl Queueing {
+    /// The same, but for a sleeper who is woken together with all others and owes nothing.
+    fn together(self) -> Self {
+        Self {
+            exclusive: false,
+            ..self
+        }
+    }
+}
+
 impl State {
     #[inline]
     pub(super) fn queueing(&self) -> Queueing {
@@ -211,11 +221,30 @@ impl Classic {
     #[inline(never)]
     pub(super) fn sleep_for_data<'a>(
         &'a self,
-        mut state: LockedState<'a>,
+        state: LockedState<'a>,
         owes: bool,
     ) -> Option<LockedState<'a>> {
         let queueing = state.queueing();
 
+        self.sleep_for_data_by(queueing, state, owes)
+    }
+
+    /// As [`Self::sleep_for_data`], for a splice, which then goes for another lock first; says
+    /// whether no signal came.
+    #[cold]
+    pub(super) fn splice_sleeps_for_data(&self, state: LockedState<'_>, owes: bool) -> bool {
+        let queueing = state.queueing().together();
+
+        self.sleep_for_data_by(queueing, state, owes).is_some()
+    }
+
+    #[inline(always)]
+    fn sleep_for_data_by<'a>(
+        &'a self,
+        queueing: Queueing,
+        mut state: LockedState<'a>,
+        owes: bool,
+    ) -> Option<LockedState<'a>> {
         Tally::of_readers(&mut state.counters).begin();
         if owes {
             self.unlock_and_wake_writers(state);
@@ -310,10 +339,7 @@ impl Classic {
         let to_readers = wake.before_sleep().then(|| state.wake_readers());
         let owners_hear = to_readers.is_some() || state.config.fasync == FasyncRule::EveryIo;
 
-        state.waiting_writers = state.waiting_writers.saturating_add(1);
-        Tally::of_writers(&mut state.counters).begin();
-        self.publish_limits(&state);
-        self.publish_stock(&state);
+        self.writer_begins_to_sleep(&mut state);
         drop(state);
         if let Some(signal) = to_readers {
             self.notify_readers(signal);
@@ -321,6 +347,30 @@ impl Classic {
         if owners_hear {
             self.rd_fasync.notify(Band::In);
         }
+        self.writer_sleeps(queueing)
+    }
+
+    /// As [`Self::sleep_for_room`], for a splice, which has written nothing yet and then goes for
+    /// another lock first.
+    #[cold]
+    pub(super) fn splice_sleeps_for_room(&self, mut state: LockedState<'_>) {
+        let queueing = state.queueing().together();
+
+        self.writer_begins_to_sleep(&mut state);
+        drop(state);
+        drop(self.writer_sleeps(queueing));
+    }
+
+    #[inline(always)]
+    fn writer_begins_to_sleep(&self, state: &mut State) {
+        state.waiting_writers = state.waiting_writers.saturating_add(1);
+        Tally::of_writers(&mut state.counters).begin();
+        self.publish_limits(state);
+        self.publish_stock(state);
+    }
+
+    #[inline(always)]
+    fn writer_sleeps(&self, queueing: Queueing) -> LockedState<'_> {
         let queue = self.writers_queue(queueing);
         let sleep = queue.sleep_until(
             queueing.exclusive,

@@ -124,7 +124,7 @@ impl Classic {
 
     /// Has the readers woken at once, where that is the rule for each published chunk.
     #[inline]
-    fn chunk_published(&self, state: &mut State, wake: &mut ReaderWake) {
+    pub(super) fn chunk_published(&self, state: &mut State, wake: &mut ReaderWake) {
         if wake.on_chunk() {
             let signal = state.wake_readers();
 
@@ -236,6 +236,6 @@ impl Classic {
 }
 
 #[inline]
-fn begin(state: &State) -> ReaderWake {
+pub(super) fn begin(state: &State) -> ReaderWake {
     ReaderWake::begin(state.config.wake_reader, state.ring.span())
 }

@@ -24,6 +24,23 @@ struct Buffer {
     kind: Kind,
 }
 
+impl Buffer {
+    fn is_packet(&self) -> bool {
+        [Kind::Packet, Kind::SealedPacket].contains(&self.kind)
+    }
+
+    fn is_sealed(&self) -> bool {
+        [Kind::Sealed, Kind::SealedPacket].contains(&self.kind)
+    }
+}
+
+/// How bytes leave a slot.
+#[derive(Clone, Copy)]
+enum Way {
+    Read,
+    PassedOn,
+}
+
 #[derive(Clone, Copy, Debug)]
 enum Step {
     /// Put a new page behind the newest.
@@ -32,8 +49,12 @@ enum Step {
     PushInSight(usize, Kind),
     /// Append to the newest page.
     Append(usize),
+    /// Put so many bytes from so far into somebody else's page behind the newest.
+    PushSealed(usize, usize, bool),
     /// Read from the oldest page.
     Take(usize),
+    /// Have so many bytes of the oldest page go on to another pipe.
+    PassOn(usize),
     /// Go on with so many slots.
     Resize(usize),
 }
@@ -72,13 +93,21 @@ impl Pair {
             Step::Push(len, kind) => self.push(len, kind),
             Step::PushInSight(len, kind) => self.push_in_sight(len, kind),
             Step::Append(count) => self.append(count),
-            Step::Take(count) => self.take(count),
+            Step::PushSealed(offset, len, packet) => {
+                self.push_range(offset, len, Kind::sealed(packet));
+            }
+            Step::Take(count) => self.take(count, Way::Read),
+            Step::PassOn(count) => self.take(count, Way::PassedOn),
             Step::Resize(slots) => self.resize(slots),
         }
         self.compare();
     }
 
     fn push(&mut self, len: usize, kind: Kind) {
+        self.push_range(0, len, kind);
+    }
+
+    fn push_range(&mut self, offset: usize, len: usize, kind: Kind) {
         let name = self.names;
         self.names += 1;
         let bytes = self.fresh(len);
@@ -86,9 +115,9 @@ impl Pair {
             name,
             bytes: [0; PAGE],
         };
-        page.bytes[..len].copy_from_slice(&bytes);
+        page.bytes[offset..offset + len].copy_from_slice(&bytes);
         let before = self.ring.span();
-        match self.ring.push(page, len, kind) {
+        match self.ring.push_range(page, offset, len, kind) {
             Ok(span) => {
                 assert!(self.model.len() < self.slots, "pushed into a full ring");
                 assert_eq!(span.head, before.head.wrapping_add(1));
@@ -96,7 +125,7 @@ impl Pair {
                 self.model.push_back(Buffer {
                     name,
                     unread: bytes.into(),
-                    end: len,
+                    end: offset + len,
                     kind,
                 });
             }
@@ -146,8 +175,8 @@ impl Pair {
         self.ring.appended(count);
     }
 
-    /// Reads as a read call does that has room for `count` bytes more.
-    fn take(&mut self, count: usize) {
+    /// Takes from the oldest slot as a call does that has room for `count` bytes more.
+    fn take(&mut self, count: usize, way: Way) {
         let Some(slot) = self.ring.oldest() else {
             assert!(self.model.is_empty());
             return;
@@ -158,19 +187,32 @@ impl Pair {
         let count = count.min(len);
         let got = page.bytes[offset..offset + count].to_vec();
         assert_eq!(page.name, buffer.name);
-        assert_eq!(slot.is_packet(), buffer.kind == Kind::Packet);
+        assert_eq!(slot.is_packet(), buffer.is_packet());
+        assert_eq!(slot.is_open(), buffer.kind == Kind::Open);
         let expected: Vec<_> = buffer.unread.drain(..count).collect();
         assert_eq!(got, expected);
-        if buffer.kind == Kind::Packet {
-            buffer.unread.clear();
-        }
-
-        let spent = slot.taken(count);
+        let spent = match way {
+            Way::Read => {
+                if buffer.is_packet() {
+                    buffer.unread.clear();
+                }
+                if slot.is_open() {
+                    slot.taken(count)
+                } else {
+                    slot.taken_otherwise(count)
+                }
+            }
+            Way::PassedOn => slot.passed_on(count),
+        };
         assert_eq!(spent, buffer.unread.is_empty());
         if spent {
             let before = self.ring.span();
-            let page = self.ring.vacate_oldest().expect("a slot in use has a page");
-            assert_eq!(page.name, buffer.name);
+            let page = self.ring.vacate_oldest().map(|page| page.name);
+            let own = (!buffer.is_sealed()).then_some(buffer.name);
+            assert_eq!(
+                page, own,
+                "a sealed page came back, or one of the ring's own did not"
+            );
             assert_eq!(self.ring.span(), before, "the tail moves by itself");
             let span = self.ring.advance_tail();
             assert_eq!(span.tail, before.tail.wrapping_add(1));
@@ -227,13 +269,22 @@ fn kind() -> impl Strategy<Value = Kind> {
     prop_oneof![3 => Just(Kind::Open), 1 => Just(Kind::Packet)]
 }
 
+fn sealed() -> impl Strategy<Value = Step> {
+    (0..PAGE).prop_flat_map(|offset| {
+        (1..=PAGE - offset, any::<bool>())
+            .prop_map(move |(len, packet)| Step::PushSealed(offset, len, packet))
+    })
+}
+
 /// Steps that fill a ring as often as they drain it.
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         3 => (1..=PAGE, kind()).prop_map(|(len, kind)| Step::Push(len, kind)),
         1 => (0..=PAGE, kind()).prop_map(|(len, kind)| Step::PushInSight(len, kind)),
         2 => (1..=PAGE).prop_map(Step::Append),
+        2 => sealed(),
         4 => (0..=PAGE + 1).prop_map(Step::Take),
+        2 => (0..=PAGE + 1).prop_map(Step::PassOn),
         1 => prop_oneof![(0..5u32).prop_map(|bits| 1 << bits), 0..20usize].prop_map(Step::Resize),
     ];
     prop::collection::vec(step, 0..400)
@@ -310,6 +361,30 @@ fn nothing_is_appended_to_a_packet() {
     let mut pair = Pair::new(4);
     pair.step(Step::Push(1, Kind::Packet));
     assert!(pair.ring.room_in_newest(1, PAGE).is_none());
+}
+
+#[test]
+fn nothing_is_appended_to_somebody_elses_page() {
+    for packet in [false, true] {
+        let mut pair = Pair::new(4);
+        pair.step(Step::PushSealed(0, 1, packet));
+        assert!(pair.ring.room_in_newest(1, PAGE).is_none());
+    }
+}
+
+#[test]
+fn a_packet_that_goes_on_in_part_leaves_a_packet() {
+    for step in [
+        Step::Push(PAGE, Kind::Packet),
+        Step::PushSealed(0, PAGE, true),
+    ] {
+        let mut pair = Pair::new(4);
+        pair.step(step);
+        pair.step(Step::PassOn(3));
+        assert_eq!(pair.ring.bytes(), PAGE - 3);
+        pair.step(Step::Take(1));
+        assert_eq!(pair.ring.bytes(), 0);
+    }
 }
 
 #[test]
