@@ -30,6 +30,9 @@ mod processes;
 mod quota;
 mod random;
 mod signals;
+mod splice;
+mod splice_pages;
+mod splice_waits;
 mod streams;
 mod sysfs;
 mod times;
@@ -58,6 +61,9 @@ pub const AREAS: &[Area] = &[
     counters::AREA,
     wakes::AREA,
     times::AREA,
+    splice::AREA,
+    splice_waits::AREA,
+    splice_pages::AREA,
     foreign::AREA,
     device::AREA,
     create::AREA,

@@ -36,6 +36,7 @@ pub struct Lifecycle {
 type Scenario = fn(&Lifecycle);
 
 mod fifos;
+mod pages;
 
 const SCENARIOS: &[(&str, Scenario)] = &[
     (
@@ -75,6 +76,18 @@ const SCENARIOS: &[(&str, Scenario)] = &[
     (
         "an open that waits for a partner refuses the unload",
         fifos::waiting_open_pins,
+    ),
+    (
+        "pages in a native pipe outlive the module that they came from",
+        pages::outlive,
+    ),
+    (
+        "pages from a native pipe go with the last end of the pipe that took them",
+        pages::come_back,
+    ),
+    (
+        "a splice that sleeps refuses the unload",
+        pages::splice_pins,
     ),
     (
         "an open sysfs file does not hold the module and is ENODEV after the unload",

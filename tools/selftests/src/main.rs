@@ -32,6 +32,7 @@ mod signal;
 mod subject;
 mod task;
 mod torture;
+mod transfer;
 
 use std::process::ExitCode;
 

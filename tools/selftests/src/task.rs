@@ -29,6 +29,10 @@ pub enum Call {
     EpollWait,
     /// open(2)
     Open,
+    /// splice(2), by the descriptor that it takes from
+    Splice,
+    /// sendfile(2), by the descriptor that it gives to
+    Sendfile,
 }
 
 impl Call {
@@ -44,6 +48,8 @@ impl Call {
                 libc::SYS_epoll_pwait2,
             ],
             Self::Open => &[libc::SYS_open, libc::SYS_openat],
+            Self::Splice => &[libc::SYS_splice],
+            Self::Sendfile => &[libc::SYS_sendfile],
         }
     }
 }
