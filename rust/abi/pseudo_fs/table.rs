@@ -136,6 +136,10 @@ impl<T: InodePipe, M: ModuleMetadata> TableOf<T, M> {
         // SAFETY: The file is being opened, and keeps the pipe by its inode.
         let ends = unsafe { Calls::<T::Pipe, M>::attach(inode, file, keeper.pipe()) };
 
+        // A descriptor for ioctl(2) alone, by a link in /proc: a pipe has no use for it.
+        if !ends.reads && !ends.writes {
+            return EINVAL.to_errno();
+        }
         keeper.opened(ends);
         0
     }
