@@ -3,6 +3,7 @@
 
 use crate::case::Area;
 
+mod accounting;
 mod atomicity;
 mod capacity;
 mod config;
@@ -23,6 +24,7 @@ mod inode;
 mod nonblock;
 mod notices;
 mod packets;
+mod parity;
 mod pointers;
 mod poll;
 mod presets;
@@ -36,6 +38,7 @@ mod splice_waits;
 mod streams;
 mod sysfs;
 mod times;
+mod uring;
 mod wakes;
 
 /// Every area, in the order in which they run.
@@ -55,6 +58,7 @@ pub const AREAS: &[Area] = &[
     herd::AREA,
     capacity::AREA,
     quota::AREA,
+    accounting::AREA,
     inode::AREA,
     processes::AREA,
     config::AREA,
@@ -64,6 +68,8 @@ pub const AREAS: &[Area] = &[
     splice::AREA,
     splice_waits::AREA,
     splice_pages::AREA,
+    uring::AREA,
+    parity::AREA,
     foreign::AREA,
     device::AREA,
     create::AREA,

@@ -33,6 +33,7 @@ mod subject;
 mod task;
 mod torture;
 mod transfer;
+mod uring;
 
 use std::process::ExitCode;
 
