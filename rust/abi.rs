@@ -17,6 +17,7 @@ pub(crate) mod registry;
 pub(crate) mod splice;
 pub(crate) mod stack;
 pub(crate) mod sysfs;
+pub(crate) mod task;
 pub(crate) mod times;
 pub(crate) mod user;
 pub(crate) mod wait;

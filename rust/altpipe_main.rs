@@ -42,8 +42,12 @@ module! {
     license: "GPL",
     params: {
         mode: u32 {
+            default: 0o666,
+            description: "File mode of /dev/altpipe, octal with a leading 0",
+        },
+        fifo_mode: u32 {
             default: 0o600,
-            description: "File mode of /dev/altpipe and of the FIFO devices, octal with a leading 0",
+            description: "File mode of the FIFO devices, octal with a leading 0",
         },
         devices: u32 {
             default: 4,
@@ -85,9 +89,10 @@ impl kernel::InPlaceModule for Altpipe {
             let control = device::Control::new(fs, limits.clone());
             let control = Arc::pin_init(control, GFP_KERNEL)?;
             let mode = Mode::try_from(module_parameters::mode.value())?;
+            let fifo_mode = Mode::try_from(module_parameters::fifo_mode.value())?;
 
             Ok(try_pin_init!(Self {
-                _fifos: fifos(module_parameters::devices.value(), mode, &limits)?,
+                _fifos: fifos(module_parameters::devices.value(), fifo_mode, &limits)?,
                 control <- Registration::new(c"altpipe", mode, control),
             }))
         })

@@ -13,7 +13,7 @@ use crate::{
         pseudo_fs::InodePipe,
         registry::{Live, Roll},
         splice::{NativeSink, NativeSource},
-        user,
+        task, user,
         wait::{PollMask, PollTable},
     },
     config::Config,
@@ -68,10 +68,12 @@ pub(crate) trait Engine: Sized + Send + Sync + 'static {
     /// `change` sees no other change between what it reads and what it writes. Where it fails, the
     /// config stays as it was.
     fn reconfigure(&self, change: impl FnOnce(&mut Config) -> Result) -> Result;
-    /// What there is to tell about the pipe, all at one time.
-    fn status(&self) -> Status;
+    /// What there is to tell about the pipe, all at one time; none while somebody holds it.
+    fn try_status(&self) -> Option<Status>;
     /// What the pipe has counted so far.
     fn counters(&self) -> Counters;
+    /// The same, or none while somebody holds the pipe.
+    fn try_counters(&self) -> Option<Counters>;
 }
 
 /// A pipe as fdinfo shows it.
@@ -92,6 +94,9 @@ pub(crate) struct Status {
     pub(crate) sleepers: u32,
 }
 
+/// For how many ticks who looks at pipes waits for one that is held.
+const PATIENCE: u32 = 10;
+
 /// A pipe on the roll of its engine's pipes.
 pub(crate) type LivePipe<E> = Live<E, Counters>;
 
@@ -100,8 +105,31 @@ pub(crate) type Pipes<E> = Roll<E, Counters>;
 
 impl<E: Engine> Pipes<E> {
     /// The counts of all pipes that were ever on the roll.
+    ///
+    /// Somebody may hold a pipe for as long as he likes, in a fault on memory that is slow to come.
+    /// So while one is held all are asked again, a few times, and then that one counts as it did
+    /// before.
     pub(crate) fn total(&self) -> Counters {
-        self.fold(|pipe, sum| sum.add(&pipe.counters()))
+        let mut patience = PATIENCE;
+
+        loop {
+            let mut is_held = false;
+            let total = self.fold(
+                |pipe| {
+                    let answer = pipe.try_counters();
+
+                    is_held |= answer.is_none();
+                    answer
+                },
+                |sum, counters| sum.add(counters),
+            );
+
+            if !is_held || patience == 0 {
+                return total;
+            }
+            patience = patience.saturating_sub(1);
+            task::give_way();
+        }
     }
 }
 
@@ -152,7 +180,18 @@ impl<E: Engine> FileOperations for E {
     }
 
     fn fdinfo(&self, out: &SeqFile) {
-        let status = self.status();
+        // Whoever looks at all processes must not be held up by one of them.
+        let Some(status) = (0..PATIENCE).find_map(|_| {
+            let status = self.try_status();
+
+            if status.is_none() {
+                task::give_way();
+            }
+            status
+        }) else {
+            out.call_printf(format_args!("altpipe-held:\t1\n"));
+            return;
+        };
 
         out.call_printf(format_args!("altpipe-config:\t{}\n", status.config));
         out.call_printf(format_args!("altpipe-capacity:\t{}\n", status.capacity));

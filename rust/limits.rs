@@ -10,7 +10,7 @@ use crate::{
         quota::{self, Charge},
         sysfs::{Entry, File, Group, List, Owner, Show, Store},
     },
-    config::Config,
+    config::{Config, PageRule},
     page::PAGE_SIZE,
     sync::Word,
 };
@@ -67,6 +67,13 @@ impl Limits {
         }
         let mut slots = u32::try_from(bytes / PAGE_SIZE as u64).map_err(|_| EINVAL)?;
 
+        // The kernel's pipe keeps two pages for its next writes and charges nobody for them. Who wants
+        // more has them on his account, or he could pin them without a limit.
+        charge.set_spare(
+            PageRule::of(config)
+                .keep
+                .saturating_sub(PageRule::of(&Config::DEFAULT).keep),
+        );
         let mut total = charge.set(slots);
         if self.is_over_soft(total) && !quota::may_exceed_quota() {
             slots = slots.min(config.min_def_buffers);

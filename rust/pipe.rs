@@ -172,6 +172,11 @@ impl Classic {
         self.view.stock.store(state.pool.count().into());
     }
 
+    fn with_wasted(&self, mut counters: Counters) -> Counters {
+        self.wasted.add_to(&mut counters);
+        counters
+    }
+
     /// Drops the lock. Pages that the pool does not keep are freed after that.
     #[inline]
     fn unlock(&self, state: LockedState<'_>) {
@@ -431,11 +436,11 @@ impl Engine for Classic {
         Ok(())
     }
 
-    fn status(&self) -> Status {
-        let mut state = self.state.lock();
+    fn try_status(&self) -> Option<Status> {
+        let mut state = self.state.try_lock()?;
         let span = state.ring.span();
 
-        Status {
+        Some(Status {
             config: state.config,
             capacity: (state.ring.limit() as usize).saturating_mul(PAGE_SIZE),
             slots: span.used(),
@@ -446,13 +451,18 @@ impl Engine for Classic {
                 .map(|queue| queue.with_lock(|queue| queue.sleepers()))
                 .into_iter()
                 .fold(0, u32::saturating_add),
-        }
+        })
     }
 
     fn counters(&self) -> Counters {
-        let mut counters = self.state.lock().counters;
+        let counters = self.state.lock().counters;
 
-        self.wasted.add_to(&mut counters);
-        counters
+        self.with_wasted(counters)
+    }
+
+    fn try_counters(&self) -> Option<Counters> {
+        let counters = self.state.try_lock()?.counters;
+
+        Some(self.with_wasted(counters))
     }
 }

@@ -19,10 +19,11 @@ use kernel::{
 ///
 /// # Invariants
 ///
-/// `user` is valid and one reference to it is ours. `slots` of his `pipe_bufs` are ours.
+/// `user` is valid and one reference to it is ours. `slots + spare` of his `pipe_bufs` are ours.
 pub(crate) struct Charge {
     user: NonNull<bindings::user_struct>,
     slots: u32,
+    spare: u32,
 }
 
 // SAFETY: A `user_struct` is reference counted and belongs to no task.
@@ -34,11 +35,22 @@ impl Charge {
         // SAFETY: Every task has a user; the helper takes a reference.
         let user = unsafe { bindings::altpipe_get_current_user() };
 
-        // INVARIANT: The reference is ours, and no slot is.
+        // INVARIANT: The reference is ours, and nothing else is.
         Ok(Self {
             user: NonNull::new(user).ok_or(EINVAL)?,
             slots: 0,
+            spare: 0,
         })
+    }
+
+    /// Puts pages that the pipe may keep besides its slots on the account, in place of those that
+    /// were there.
+    pub(crate) fn set_spare(&mut self, pages: u32) {
+        let change = i64::from(pages).wrapping_sub(i64::from(self.spare));
+
+        // INVARIANT: What the account gains, the count gains.
+        self.spare = pages;
+        self.add(change);
     }
 
     /// The slots on the account.
@@ -49,14 +61,19 @@ impl Charge {
     /// Changes the number of slots; returns how many the user now has in all his pipes.
     pub(crate) fn set(&mut self, slots: u32) -> u64 {
         let change = i64::from(slots).wrapping_sub(i64::from(self.slots));
+
+        // INVARIANT: What the account gains, the count gains.
+        self.slots = slots;
+        self.add(change)
+    }
+
+    fn add(&self, change: i64) -> u64 {
         // SAFETY: By the type invariant the user is valid; everybody counts atomically here.
         let bufs = unsafe {
             Atomic::<isize>::from_ptr((&raw mut (*self.user.as_ptr()).pipe_bufs.counter).cast())
         };
-
-        // INVARIANT: What the account gains, the count gains.
-        self.slots = slots;
         let before = bufs.fetch_add(change as isize, ordering::Full) as i64;
+
         u64::try_from(before.wrapping_add(change)).unwrap_or(0)
     }
 }
@@ -64,6 +81,7 @@ impl Charge {
 impl Drop for Charge {
     fn drop(&mut self) {
         self.set(0);
+        self.set_spare(0);
         // SAFETY: By the type invariant the reference is ours, and we give it up.
         unsafe { bindings::free_uid(self.user.as_ptr()) };
     }

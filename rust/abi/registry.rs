@@ -5,6 +5,7 @@
 //! Statistics over all pipes must count the living and the dead, and the data path must not pay
 //! for it: so each pipe counts for itself, and the roll finds them all.
 
+use core::cell::UnsafeCell;
 use kernel::{
     list::{impl_list_arc_safe, impl_list_item, List, ListArc, ListLinks},
     new_mutex,
@@ -18,9 +19,16 @@ pub(crate) struct Live<T: Send + Sync, D: Send + Unpin> {
     #[pin]
     links: ListLinks,
     roll: Arc<Roll<T, D>>,
+    /// What the object said when it was asked last; under the roll's lock.
+    heard: UnsafeCell<D>,
     #[pin]
     object: T,
 }
+
+// SAFETY: Both parts may go to other tasks.
+unsafe impl<T: Send + Sync, D: Send + Unpin> Send for Live<T, D> {}
+// SAFETY: `object` is made to be shared, and the roll's lock serialises all access to `heard`.
+unsafe impl<T: Send + Sync, D: Send + Unpin> Sync for Live<T, D> {}
 
 impl_list_arc_safe! {
     impl{T: Send + Sync, D: Send + Unpin} ListArcSafe<0> for Live<T, D> { untracked; }
@@ -39,13 +47,14 @@ impl<T: Send + Sync, D: Send + Unpin> core::ops::Deref for Live<T, D> {
     }
 }
 
-impl<T: Send + Sync, D: Send + Unpin> Live<T, D> {
+impl<T: Send + Sync, D: Default + Send + Unpin> Live<T, D> {
     /// Makes an object and puts it on `roll`.
     pub(crate) fn new(roll: &Arc<Roll<T, D>>, object: impl PinInit<T, Error>) -> Result<Arc<Self>> {
         let entry = ListArc::pin_init::<Error>(
             try_pin_init!(Self {
                 links <- ListLinks::new(),
                 roll: roll.clone(),
+                heard: UnsafeCell::new(D::default()),
                 object <- object,
             }),
             GFP_KERNEL_ACCOUNT,
@@ -91,7 +100,14 @@ impl<T: Send + Sync, D: Send + Unpin> Roll<T, D> {
     }
 
     /// Folds the living into a copy of what is remembered of the dead.
-    pub(crate) fn fold(&self, mut add: impl FnMut(&T, &mut D)) -> D
+    ///
+    /// `ask` must not wait: whoever makes an object needs the roll. For one that cannot answer now
+    /// stands what it said the last time.
+    pub(crate) fn fold(
+        &self,
+        mut ask: impl FnMut(&T) -> Option<D>,
+        mut add: impl FnMut(&mut D, &D),
+    ) -> D
     where
         D: Clone,
     {
@@ -99,7 +115,13 @@ impl<T: Send + Sync, D: Send + Unpin> Roll<T, D> {
         let mut sum = members.dead.clone();
 
         for live in members.living.iter() {
-            add(&live.object, &mut sum);
+            // SAFETY: The roll is locked, and neither closure has a way to `heard`.
+            let heard = unsafe { &mut *live.heard.get() };
+
+            if let Some(answer) = ask(&live.object) {
+                *heard = answer;
+            }
+            add(&mut sum, heard);
         }
         sum
     }

@@ -41,7 +41,7 @@ impl Absent {
                 "load the module (insmod rust/altpipe.ko), or run this in the test machine (make vm)"
             }
             io::ErrorKind::PermissionDenied => {
-                "run as root, or load the module with a mode (insmod rust/altpipe.ko mode=0666)"
+                "run as root, or load the module without a mode that forbids it"
             }
             _ => "look at the kernel's log (dmesg), and load the module anew",
         }

@@ -158,7 +158,7 @@ fn second_load(it: &Lifecycle) {
 }
 
 fn mode_parameter(it: &Lifecycle) {
-    for (parameter, mode) in [("", 0o600), ("mode=0666", 0o666), ("mode=0640", 0o640)] {
+    for (parameter, mode) in [("", 0o666), ("mode=0600", 0o600), ("mode=0640", 0o640)] {
         it.module.load_with(parameter).unwrap();
         assert_eq!(
             fs::metadata(DEVICE).unwrap().mode() & 0o7777,

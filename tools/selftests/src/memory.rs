@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Memory that ends at a known place, and raw calls with any address.
 
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, FromRawFd, OwnedFd};
 use std::ptr;
 
+use rustix::event::PollFlags;
 use rustix::io::Result;
 use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
 
-use crate::end::{PAGE, checked, number};
+use crate::end::{PAGE, checked, number, poll_wait};
 
 /// An address at which nothing is mapped.
 pub const NOWHERE: *mut u8 = ptr::without_provenance_mut(8);
@@ -96,4 +97,63 @@ pub fn ioctl_at(file: impl AsFd, call: libc::Ioctl, address: *mut u8) -> Result<
 /// ioctl(2) on a structure or buffer of the caller's, which must hold what the call expects.
 pub fn ioctl_on<T>(file: impl AsFd, call: libc::Ioctl, argument: &mut T) -> Result<usize> {
     ioctl_at(file, call, ptr::from_mut(argument).cast())
+}
+
+/// A page that is not there until it is delivered: who touches it waits.
+pub struct Absent {
+    /// Where it will be.
+    pub address: *mut u8,
+    faults: OwnedFd,
+}
+
+// From userfaultfd.h.
+const UFFDIO_API: u64 = 0xc018_aa3f;
+const UFFDIO_REGISTER: u64 = 0xc020_aa00;
+const UFFDIO_ZEROPAGE: u64 = 0xc020_aa04;
+const UFFD_API: u64 = 0xaa;
+const REGISTER_MISSING: u64 = 1;
+
+impl Absent {
+    /// Maps the page; none where the kernel does not let us.
+    pub fn new() -> Option<Self> {
+        // SAFETY: no pointers.
+        let faults =
+            checked(unsafe { libc::syscall(libc::SYS_userfaultfd, libc::O_CLOEXEC) as isize })
+                .ok()?;
+        // SAFETY: a new descriptor, nobody else's.
+        let faults = unsafe { OwnedFd::from_raw_fd(faults as i32) };
+        // SAFETY: a new private mapping, which nobody has touched.
+        let address = unsafe {
+            mmap_anonymous(
+                ptr::null_mut(),
+                PAGE,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::PRIVATE,
+            )
+        }
+        .expect("mmap")
+        .cast();
+        ioctl_on(&faults, UFFDIO_API, &mut [UFFD_API, 0, 0]).ok()?;
+        let mut range = [address as u64, PAGE as u64, REGISTER_MISSING, 0];
+        ioctl_on(&faults, UFFDIO_REGISTER, &mut range).ok()?;
+        Some(Self { address, faults })
+    }
+
+    /// Waits until somebody waits for the page.
+    pub fn await_fault(&self) {
+        poll_wait(&self.faults, PollFlags::IN);
+    }
+
+    /// Lets the page be there, full of zeros.
+    pub fn deliver(&self) {
+        let mut range = [self.address as u64, PAGE as u64, 0, 0];
+        ioctl_on(&self.faults, UFFDIO_ZEROPAGE, &mut range).expect("UFFDIO_ZEROPAGE");
+    }
+}
+
+impl Drop for Absent {
+    fn drop(&mut self) {
+        // SAFETY: the mapping made in `new`; the address is for system calls alone.
+        let _ = unsafe { munmap(self.address.cast(), PAGE) };
+    }
 }

@@ -3,6 +3,7 @@
 //! own.
 
 use std::fs;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,9 +14,10 @@ use altpipe_uapi::{ABI_VERSION, Control, DEVICE, Flags, raw};
 use rustix::io::Errno;
 
 use crate::case::{Area, Case};
+use crate::child::skip;
 use crate::end::{PAGE, read, read_exact, write};
 use crate::knobs;
-use crate::memory::{NOWHERE, ioctl_at, ioctl_on};
+use crate::memory::{Absent, NOWHERE, ioctl_at, ioctl_on, write_from};
 use crate::process::Process;
 use crate::subject::{Subject, errno, values};
 use crate::task::Task;
@@ -40,8 +42,12 @@ pub const AREA: Area = Area {
         Case::device("the device can neither be read nor written", no_io),
         Case::device("altpipefs is registered and cannot be mounted", file_system),
         Case::device(
-            "nobody but root may open the device or turn a knob",
-            root_only,
+            "everybody may make pipes, and nobody but root turn a knob or move a limit",
+            unprivileged,
+        ),
+        Case::device(
+            "who holds a pipe for ever holds up nobody who makes pipes or looks at them",
+            held_pipe,
         ),
         Case::device(
             "knobs may be turned while pipes are made and used",
@@ -128,19 +134,77 @@ fn file_system(_: &Subject) {
     );
 }
 
-fn root_only(_: &Subject) {
-    const NOBODY: u32 = 65_534;
+const NOBODY: u32 = 65_534;
+
+fn as_nobody(body: impl FnOnce()) {
     Process::fork(|| {
         // SAFETY: touches no memory; the whole process, of one thread, changes its user.
         assert_eq!(unsafe { libc::setresuid(NOBODY, NOBODY, NOBODY) }, 0);
-        assert_eq!(
-            Control::open().map_err(|error| errno(&error)).map(drop),
-            Err(Errno::ACCESS)
-        );
-        assert_eq!(knobs::store("knobs/exclusive", "0"), Err(Errno::ACCESS));
-        assert_eq!(knobs::show("knobs/exclusive"), "1", "reading is for all");
+        body();
     })
     .succeed();
+}
+
+fn unprivileged(_: &Subject) {
+    as_nobody(|| {
+        let control = Control::open().unwrap();
+        let (r, w) = control.create(Flags::CLOEXEC, "v5.5,exclusive=1").unwrap();
+        write(&w, b"mine").unwrap();
+        assert_eq!(read(&r, 9).as_deref(), Ok(&b"mine"[..]));
+        let owner = fs::metadata(format!("/proc/self/fd/{}", r.as_raw_fd())).unwrap();
+        assert_eq!(owner.uid(), NOBODY);
+
+        let size = control.create(Flags::CLOEXEC, "capacity=2097152");
+        assert_eq!(
+            size.map_err(|error| errno(&error)).map(drop),
+            Err(Errno::PERM)
+        );
+        for (file, value) in [
+            ("preset", "v5.5"),
+            ("knobs/exclusive", "0"),
+            ("knobs/capacity", "4096"),
+            ("limits/user_pages_soft", "0"),
+            ("limits/user_pages_hard", "0"),
+            ("limits/max_size", "2147483648"),
+            ("stats/reset", "1"),
+        ] {
+            assert_eq!(knobs::store(file, value), Err(Errno::ACCESS), "{file}");
+        }
+        assert_eq!(knobs::show("knobs/exclusive"), "1", "reading is for all");
+        let fifo = fs::File::open("/dev/altpipe0");
+        assert_eq!(
+            fifo.map_err(|error| errno(&error)).map(drop),
+            Err(Errno::ACCESS),
+            "what goes through a FIFO is its reader's"
+        );
+    });
+}
+
+// A write whose memory never comes sleeps with the pipe's lock. A user can have that by a file system
+// of his own.
+fn held_pipe(subject: &Subject) {
+    let Some(memory) = Absent::new() else {
+        skip("no userfaultfd here");
+    };
+    let pipe = subject.pipe();
+    let (address, w) = (memory.address as usize, &pipe.write);
+    scope(|s| {
+        let writer = Task::spawn(s, move || write_from(w, address as *const u8, PAGE));
+        memory.await_fault();
+        for _ in 0..5 {
+            let other = subject.pipe();
+            write(&other.write, b"free").unwrap();
+            knobs::show("stats/writes").parse::<u64>().unwrap();
+            let text =
+                fs::read_to_string(format!("/proc/self/fdinfo/{}", pipe.read.as_raw_fd())).unwrap();
+            assert!(text.contains("altpipe-held:\t1\n"), "{text}");
+        }
+        assert!(!writer.is_finished());
+        memory.deliver();
+        assert_eq!(writer.join(), Ok(PAGE));
+    });
+    let text = fs::read_to_string(format!("/proc/self/fdinfo/{}", pipe.read.as_raw_fd())).unwrap();
+    assert!(text.contains("altpipe-bytes:\t4096\n"), "{text}");
 }
 
 // Every pipe must carry its data under whatever mix of knobs it was made.

@@ -46,13 +46,19 @@ pub const AREA: Area = Area {
             "max_size bounds a user's pipes, rounded as a size is",
             max_size,
         ),
+        Case::device(
+            "pages that a pipe keeps beyond two are on its user's account",
+            spare_pages,
+        ),
+        Case::device(
+            "a user's native pipes and altpipe's are on one account",
+            one_account,
+        ),
         Case::device("a limit takes any number, and nothing else", limit_files),
     ],
 };
 
 const MIB: u32 = 1 << 20;
-// Pipes of 1 MiB that make up the soft quota.
-const QUOTA: usize = 64;
 
 // Runs `body` as a user without privileges, whose pipes nobody else makes.
 fn as_user(body: impl FnOnce()) {
@@ -68,14 +74,20 @@ fn as_user(body: impl FnOnce()) {
     .succeed();
 }
 
-// As many pipes as the quota allows.
+// As many pipes as the quota allows, the largest first.
 fn exhaust(subject: &Subject) -> Vec<Pipe> {
-    let pipe = |_| {
+    let mut pipes = Vec::new();
+    loop {
         let pipe = subject.pipe();
-        assert_eq!(subject.resize(&pipe.read, MIB), Ok(MIB as usize));
-        pipe
-    };
-    (0..QUOTA).map(pipe).collect()
+        if subject.size(&pipe.read) != Ok(CAPACITY) {
+            return pipes;
+        }
+        let mut size = MIB;
+        while subject.resize(&pipe.read, size) == Err(Errno::PERM) {
+            size /= 2;
+        }
+        pipes.push(pipe);
+    }
 }
 
 fn largest(subject: &Subject) {
@@ -212,6 +224,41 @@ fn max_size(subject: &Subject) {
             wish.map(drop).map_err(|error| error.raw_os_error()),
             Err(Some(libc::EPERM))
         );
+    });
+}
+
+fn spare_pages(subject: &Subject) {
+    knobs::store("limits/user_pages_hard", "64").unwrap();
+    as_user(|| {
+        let create = |config: &str| {
+            let made = subject
+                .control()
+                .create(altpipe_uapi::Flags::CLOEXEC, config);
+            made.map_err(|error| error.raw_os_error())
+        };
+        let thrifty: Vec<_> = (0..4).map(|_| create("").unwrap()).collect();
+        assert_eq!(create("").map(drop), Err(Some(libc::ENFILE)));
+        drop(thrifty);
+        let lavish = [(); 2].map(|()| create("prealloc_keep=16").unwrap());
+        assert_eq!(create("").map(drop), Err(Some(libc::ENFILE)));
+        drop(lavish);
+        drop((0..4).map(|_| create("").unwrap()).collect::<Vec<_>>());
+    });
+}
+
+fn one_account(subject: &Subject) {
+    knobs::store("limits/user_pages_hard", "64").unwrap();
+    as_user(|| {
+        let native = [(); 3].map(|()| Subject::Native.pipe());
+        let ours = subject.pipe();
+        assert_eq!(
+            subject
+                .pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
+                .map(drop),
+            Err(Errno::NFILE)
+        );
+        drop(native);
+        drop((ours, [(); 3].map(|()| subject.pipe())));
     });
 }
 

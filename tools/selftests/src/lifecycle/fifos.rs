@@ -35,8 +35,8 @@ pub fn devices_parameter(it: &Lifecycle) {
     for (parameters, count, mode) in [
         ("", 4, 0o600),
         ("devices=0", 0, 0),
-        ("devices=1 mode=0640", 1, 0o640),
-        ("devices=64 mode=0666", 64, 0o666),
+        ("devices=1 fifo_mode=0640", 1, 0o640),
+        ("devices=64 mode=0644 fifo_mode=0666", 64, 0o666),
     ] {
         it.module.load_with(parameters).unwrap();
         let names = names();
