@@ -3,6 +3,7 @@
 
 use crate::case::Area;
 
+mod access;
 mod accounting;
 mod atomicity;
 mod capacity;
@@ -60,6 +61,7 @@ pub const AREAS: &[Area] = &[
     quota::AREA,
     accounting::AREA,
     inode::AREA,
+    access::AREA,
     processes::AREA,
     config::AREA,
     counters::AREA,
