@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The flags of a create call.
 
-use std::ops::BitOr;
+use core::ops::BitOr;
 
 /// Flags for [`Control::create`](crate::Control::create), with the meaning they have for pipe2(2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
