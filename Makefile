@@ -65,11 +65,12 @@ modules_install: ## install it below $(INSTALL_MOD_PATH)/lib/modules
 
 .PHONY: tools
 tools: bootstrap ## the command-line tools
-	cd tools && ./cargo.sh build --release --workspace
+	cd tools && ./cargo.sh build --release --workspace && ./preload.sh
 
 .PHONY: install
 install: ## install the tools, their manual pages and the header below PREFIX
 	install -D -t $(DESTDIR)$(PREFIX)/bin $(programs)/altpipe
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/lib/altpipe $(programs)/libaltpipe_preload.so
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/man/man1 Documentation/man/*.1
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include/linux rust/uapi/altpipe.h
 
