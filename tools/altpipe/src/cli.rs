@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The command line. clap is used here alone; help, completions and manual pages follow from it.
 
+use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -10,6 +11,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
 use crate::reproduce;
+use crate::run;
 use crate::sysfs;
 use crate::workload;
 
@@ -20,7 +22,8 @@ Exit status:
   2    the command line is wrong
   3    altpipe is not loaded, or its device may not be opened
   4    doctor found something that would spoil a measurement
-  130  interrupted; samples taken until then have been written";
+  130  interrupted; samples taken until then have been written
+altpipe run exits as its command does, with exceptions of its own.";
 
 /// Measures Linux pipes against one another, and re-wires those of the altpipe module.
 #[derive(Debug, Parser)]
@@ -52,6 +55,9 @@ pub enum Command {
                             lists knobs and values. Pipes that exist keep the config they were made with."
     )]
     Set(Set),
+    /// Run a command whose pipes are altpipe's
+    #[command(after_help = run::HELP)]
+    Run(Run),
     /// Run workloads on variants, side by side, and compare them
     #[command(after_help = bench_help())]
     Bench(Bench),
@@ -93,6 +99,31 @@ pub struct Set {
     /// A knob and its new value
     #[arg(required = true, value_name = "KNOB=VALUE")]
     pub assignments: Vec<String>,
+}
+
+/// Arguments of run.
+#[derive(Debug, Args)]
+pub struct Run {
+    /// What its pipes are to be, over the defaults: a preset, knobs, or both, as for bench
+    #[arg(
+        long,
+        value_name = "CONFIG",
+        default_value = "",
+        hide_default_value = true
+    )]
+    pub config: String,
+
+    /// Where altpipe is not loaded, run the command on native pipes
+    #[arg(long)]
+    pub fallback: bool,
+
+    /// Write what was counted as JSON
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+
+    /// The command and its arguments
+    #[arg(required = true, last = true, value_name = "CMD")]
+    pub command: Vec<OsString>,
 }
 
 /// Arguments of bench.

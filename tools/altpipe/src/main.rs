@@ -4,7 +4,7 @@
 //! Bottom up: [`usage`], [`source`] and [`transfer`] speak to the kernel; [`team`] runs tasks between them;
 //! [`workload`] says what tasks do; [`schedule`] and [`runner`] say what runs when; [`document`] keeps what came of
 //! it; [`metric`], [`stats`] and [`summary`] draw conclusions; [`export`] and [`presentation`] show them;
-//! [`bench`], [`reproduce`], [`doctor`] and [`knobs`] are what the user asks for in [`cli`].
+//! [`bench`], [`reproduce`], [`run`], [`doctor`] and [`knobs`] are what the user asks for in [`cli`].
 
 mod accelerator;
 mod bench;
@@ -21,6 +21,7 @@ mod metric;
 mod notes;
 mod presentation;
 mod reproduce;
+mod run;
 mod runner;
 mod sample;
 mod schedule;
@@ -94,6 +95,7 @@ fn run(cli: Cli) -> Result<u8> {
             knobs::status(&sysfs, arguments.json, &mut io::stdout().lock())?
         }
         Command::Set(arguments) => knobs::set(&sysfs, &arguments.assignments)?,
+        Command::Run(arguments) => return Ok(run::run(&arguments, &cli.device, &sysfs)),
         Command::Bench(arguments) => {
             let variants = variant::parse_list(&arguments.variants)?;
             let workloads = workload::resolve(&arguments.workloads, arguments.method.readers)?;
