@@ -15,8 +15,8 @@ clang-19 cpio flex gcc-14 kmod libclang-19-dev libelf-dev libssl-dev lld-19
 llvm-19 pahole perl python3 rsync rust-clippy rust-src rustc rustfmt shellcheck
 xz-utils zstd'
 
-host_packages='ca-certificates debian-archive-keyring gcc libc6-dev make
-qemu-system-x86 util-linux'
+host_packages='ca-certificates debian-archive-keyring e2fsprogs gcc libc6-dev make
+mmdebstrap qemu-system-x86 util-linux'
 
 VERSION_ID='' VERSION_CODENAME=''
 [ ! -r /etc/os-release ] || . /etc/os-release
@@ -30,7 +30,7 @@ case $VERSION_ID in
 	;;
 12)
 	chroot=$cache/toolchain-$(printf '%s' "$toolchain_packages" | cksum | cut -d' ' -f1)
-	host_packages="$host_packages mmdebstrap mount"
+	host_packages="$host_packages mount"
 	;;
 *)
 	echo "altpipe: set-up knows Debian 12 and 13, not ${PRETTY_NAME:-this system};" \

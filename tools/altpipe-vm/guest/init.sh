@@ -3,7 +3,8 @@
 #
 # Process 1 of the test machine (busybox). /vm holds what the host wants done:
 # altpipe.ko, if the module is to be loaded, and `command`; without a command
-# the machine is for a person, on the console.
+# the machine is for a person, on the console. With a /disk, both work in what the
+# first NVMe disk holds, where our programs and the host's files have the same places.
 #
 # Ports to the host: 1 standard output, 2 standard error, 3 the protocol:
 # "booted", then either "no module" or "status N" and /out as a cpio archive.
@@ -24,6 +25,19 @@ hostname altpipe
 
 export PATH=/usr/local/bin:/bin HOME=/root TERM=linux
 
+root=/
+if [ -e /disk ]; then
+	until [ -b /dev/nvme0n1 ]; do usleep 10000; done
+	mount -t ext4 -o noatime /dev/nvme0n1 /disk
+	mkdir -p /disk/in /disk/out /disk/vm
+	for folder in dev proc sys in out vm usr/local/bin; do
+		mount -o rbind "/$folder" "/disk/$folder"
+	done
+	mount -t tmpfs -o mode=1777 tmpfs /disk/tmp
+	root=/disk
+	PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:$PATH
+fi
+
 load() {
 	[ -e /vm/altpipe.ko ] || return 0
 	insmod /vm/altpipe.ko
@@ -32,7 +46,7 @@ load() {
 if [ ! -e /vm/command ]; then
 	load
 	echo "altpipe test machine: 'reboot -f' or Ctrl-A x ends it"
-	setsid cttyhack sh -l
+	setsid cttyhack chroot "$root" sh -l
 	reboot -f
 fi
 
@@ -41,7 +55,7 @@ until [ -c /dev/vport0p3 ]; do usleep 10000; done
 exec 3>/dev/vport0p3
 echo booted >&3
 if load 2>/dev/vport0p2; then
-	sh /vm/command 3>&- </dev/null >/dev/vport0p1 2>/dev/vport0p2
+	chroot "$root" sh /vm/command 3>&- </dev/null >/dev/vport0p1 2>/dev/vport0p2
 	echo "status $?" >&3
 	cd /out && find . | cpio -o -H newc >&3 2>/dev/null
 else

@@ -127,6 +127,9 @@ pub struct MachineArgs {
     /// Do not load the module.
     #[arg(long)]
     no_module: bool,
+    /// Run the command in a Debian 13 with compiler, python3, stress-ng and the like, made at first use.
+    #[arg(long)]
+    rootfs: bool,
     /// Boot this image instead of Debian's kernel.
     #[arg(long, value_name = "VMLINUZ")]
     kernel: Option<PathBuf>,
@@ -142,6 +145,7 @@ impl MachineArgs {
             timeout: Duration::from_secs(self.timeout),
             files: self.files,
             module: !self.no_module,
+            rootfs: self.rootfs,
             image: self.kernel,
         }
     }

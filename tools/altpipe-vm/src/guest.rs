@@ -36,6 +36,8 @@ pub struct Guest {
     pub module: Option<PathBuf>,
     /// Files to put into /in, under their own names.
     pub files: Vec<PathBuf>,
+    /// Whether the command is to run in what the machine's disk holds.
+    pub in_disk: bool,
     /// What to run; nothing means a shell on the console.
     pub command: Option<Vec<String>>,
 }
@@ -76,6 +78,9 @@ impl Guest {
         }
         if let Some(module) = &self.module {
             archive.file("vm/altpipe.ko", 0o644, &read(module)?);
+        }
+        if self.in_disk {
+            archive.directory("disk", 0o755);
         }
         if let Some(command) = &self.command {
             let words: Vec<String> = command.iter().map(|word| quoted(word)).collect();

@@ -39,6 +39,8 @@ pub struct Machine {
     pub processors: u32,
     pub memory_mib: u32,
     pub guest: Guest,
+    /// A file system that the guest may write to, and of which nothing is kept.
+    pub disk: Option<PathBuf>,
     /// How long the command may take.
     pub timeout: Duration,
 }
@@ -270,6 +272,17 @@ impl Machine {
             .arg(&self.image)
             .arg("-initrd")
             .arg(&initrd);
+        if let Some(disk) = &self.disk {
+            command.args([
+                "-drive",
+                &format!(
+                    "file={},format=raw,if=none,id=disk,snapshot=on",
+                    disk.display()
+                ),
+                "-device",
+                "nvme,drive=disk,serial=altpipe",
+            ]);
+        }
         // The processor's random numbers count as entropy, or boot would wait.
         command.args([
             "-append",

@@ -17,6 +17,7 @@ mod ktap;
 mod libtest;
 mod lint;
 mod machine;
+mod rootfs;
 mod run;
 mod step;
 mod suite;

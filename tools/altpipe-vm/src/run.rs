@@ -18,9 +18,10 @@ use crate::guest::Guest;
 use crate::interrupt::Interrupt;
 use crate::kernel::Kernel;
 use crate::machine::{End, Machine};
+use crate::rootfs;
 
-/// Our programs that every machine has on its PATH, where they have been built.
-const PROGRAMS: &[&str] = &["altpipe", "altpipe-selftests"];
+/// Our programs that every machine has on its PATH, where they have been built, and what lies beside them.
+const PROGRAMS: &[&str] = &["altpipe", "altpipe-selftests", "libaltpipe_preload.so"];
 
 /// The machine that a command line asks for.
 pub struct Wish {
@@ -30,6 +31,7 @@ pub struct Wish {
     pub timeout: Duration,
     pub files: Vec<PathBuf>,
     pub module: bool,
+    pub rootfs: bool,
     pub image: Option<PathBuf>,
 }
 
@@ -68,8 +70,10 @@ impl Wish {
                     .collect(),
                 module: self.module.then_some(module),
                 files: self.files.clone(),
+                in_disk: self.rootfs,
                 command: None,
             },
+            disk: self.rootfs.then(|| rootfs::set_up(cache)).transpose()?,
             timeout: self.timeout,
         })
     }
@@ -88,6 +92,7 @@ fn probe_kvm(kernel: &Kernel, interrupt: &Interrupt) -> Result<bool> {
             command: Some(vec!["true".into()]),
             ..Guest::default()
         },
+        disk: None,
         timeout: Duration::from_secs(10),
     };
     let end = machine.run(scratch.path(), interrupt, io::sink(), io::sink())?;

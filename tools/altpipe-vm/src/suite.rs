@@ -178,6 +178,7 @@ impl Suite<'_> {
             timeout: Duration::from_secs(1800),
             files,
             module,
+            rootfs: false,
             image: None,
         };
         let mut machine = wish.machine(self.cache, self.checkout, self.kernel, self.interrupt)?;

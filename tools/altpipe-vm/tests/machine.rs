@@ -17,7 +17,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// The script runs with $console and $initrd set to the files of that run and
+    /// The script runs with $console, $initrd and $disk set to the files of that run and
     /// with the protocol port as descriptor 3.
     fn new(script: &str) -> Self {
         let bench = Self {
@@ -41,7 +41,8 @@ impl Bench {
             &bench.path("bin/qemu-system-x86_64"),
             &format!(
                 "while [ $# -gt 0 ]; do\n\
-                 case $1 in file,id=console,path=*) console=${{1##*path=}} ;; -initrd) initrd=$2 ;; esac\n\
+                 case $1 in file,id=console,path=*) console=${{1##*path=}} ;; -initrd) initrd=$2 ;;\n\
+                 file=*,if=none,*) disk=${{1#file=}}; disk=${{disk%%,*}} ;; esac\n\
                  shift\n\
                  done\n\
                  exec 3>/dev/stdin\n\
@@ -318,4 +319,50 @@ fn a_machine_lost_before_our_init_is_tried_again_and_no_other() {
         ends_with(0, "")
     ));
     assert_eq!(bench.run(&["--", "true"]).status.code(), Some(203));
+}
+
+#[test]
+fn a_rootfs_is_made_once_and_given_to_the_machine_as_a_disk() {
+    let script = format!("echo $disk\n{}", ends_with(0, ""));
+    let bench = Bench::new(&script);
+    let cache = bench.path("cache/altpipe");
+    fs::write(cache.join("sources.list"), "deb first\ndeb second\n").unwrap();
+    // The last three words are the release, the folder and the list.
+    let made = bench.path("made");
+    program(
+        &bench.path("bin/mmdebstrap"),
+        &format!(
+            "while [ $# -gt 2 ]; do shift; done\n\
+             mkdir -p $1/etc; cp $2 $1/etc/list; echo made >>{}",
+            made.display()
+        ),
+    );
+    for _ in 0..2 {
+        let output = bench.run(&["--rootfs", "--", "true"]);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        let disk = text(&output.stdout);
+        assert!(disk.contains("/rootfs-"), "{disk}");
+        assert!(fs::metadata(disk.trim()).unwrap().len() > 100 << 20);
+    }
+    assert_eq!(fs::read_to_string(&made).unwrap(), "made\n");
+    assert!(!cache.join("rootfs.new").exists());
+}
+
+#[test]
+fn a_rootfs_that_cannot_be_made_is_an_error_and_leaves_no_image() {
+    let bench = Bench::new(&ends_with(0, ""));
+    let cache = bench.path("cache/altpipe");
+    fs::write(cache.join("sources.list"), "deb first\n").unwrap();
+    program(
+        &bench.path("bin/mmdebstrap"),
+        "echo the archive is gone; exit 1",
+    );
+    let output = bench.run(&["--rootfs", "--", "true"]);
+    assert_eq!(output.status.code(), Some(205));
+    assert!(text(&output.stderr).contains("the archive is gone"));
+    let image = fs::read_dir(&cache)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .find(|name| name.ends_with(".ext4"));
+    assert_eq!(image, None);
 }
