@@ -109,7 +109,10 @@ pub fn all(kernel: &Kernel, checkout: &Checkout) -> Result<Vec<Lint>> {
         "--max-line-length=100",
         "--file",
     ]);
-    command.args(files(&["c", "h"], &["rust", "samples"])?);
+    command.args(files(
+        &["c", "h"],
+        &["rust", "samples", "tools/altpipe-preload"],
+    )?);
     add("checkpatch", command);
 
     for (name, compiler, language) in [
