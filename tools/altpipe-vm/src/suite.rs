@@ -56,6 +56,7 @@ impl Suite<'_> {
             let command = ["altpipe-selftests", "torture", "--seconds", TORTURE];
             suite.in_machine(true, vec![], &command)
         });
+        self.part("unmodified programs in the machine", Self::programs);
         self.part("life cycle of the module", |suite| {
             let command = [
                 "altpipe-selftests",
@@ -157,11 +158,31 @@ impl Suite<'_> {
         self.in_machine(true, files.to_vec(), &["sh", "/in/check.sh"])
     }
 
+    /// In a Debian 13, with one program of ours that has to be linked as they are.
+    fn programs(&self) -> Result<Tally> {
+        let parity = self.checkout.path("tools/target/parity");
+        let log = self.checkout.path("tools/target/parity.log");
+        let mut gcc = self.checkout.in_toolchain("gcc");
+        gcc.args(["-O2", "-Wall", "-Wno-unused-result", "-o"])
+            .arg(&parity)
+            .arg(self.checkout.path("tools/altpipe-preload/tests/parity.c"))
+            .current_dir(self.checkout.path("tools"));
+        quietly(&mut gcc, &log)?;
+        let command = ["altpipe-selftests", "programs", "--parity", "/in/parity"];
+        let mut wish = Self::wish(true, vec![parity]);
+        wish.rootfs = true;
+        wish.memory_mib = 2048;
+        self.ktap(&self.prepare(&wish, &command)?)
+    }
+
     /// A program that speaks KTAP.
     fn in_machine(&self, module: bool, files: Vec<PathBuf>, command: &[&str]) -> Result<Tally> {
-        let machine = self.machine(module, files, command)?;
+        self.ktap(&self.machine(module, files, command)?)
+    }
+
+    fn ktap(&self, machine: &Machine) -> Result<Tally> {
         let transcript = Transcript::default();
-        let outcome = run::run(&machine, None, self.interrupt, transcript.clone())?;
+        let outcome = run::run(machine, None, self.interrupt, transcript.clone())?;
         let mut tally = ktap::count(&transcript.text());
         if outcome.fault.is_some() || (outcome.status != 0 && tally.failures.is_empty()) {
             tally.failures.push(outcome.to_string());
@@ -171,7 +192,11 @@ impl Suite<'_> {
 
     /// A machine with two processors, for true concurrency.
     fn machine(&self, module: bool, files: Vec<PathBuf>, command: &[&str]) -> Result<Machine> {
-        let wish = Wish {
+        self.prepare(&Self::wish(module, files), command)
+    }
+
+    fn wish(module: bool, files: Vec<PathBuf>) -> Wish {
+        Wish {
             icount: false,
             processors: 2,
             memory_mib: 1024,
@@ -180,7 +205,10 @@ impl Suite<'_> {
             module,
             rootfs: false,
             image: None,
-        };
+        }
+    }
+
+    fn prepare(&self, wish: &Wish, command: &[&str]) -> Result<Machine> {
         let mut machine = wish.machine(self.cache, self.checkout, self.kernel, self.interrupt)?;
         machine.guest.command = Some(command.iter().map(|word| (*word).to_owned()).collect());
         Ok(machine)

@@ -15,6 +15,7 @@ use crate::draw;
 use crate::fifo::Fifos;
 use crate::lifecycle::Lifecycle;
 use crate::module::Module;
+use crate::programs::Programs;
 use crate::runner::Plan;
 use crate::subject::Subject;
 use crate::torture::Torture;
@@ -75,6 +76,30 @@ enum Command {
         timeout: u64,
     },
 
+    /// Run programs that know nothing of altpipe on native pipes and on altpipe's, and compare
+    Programs {
+        /// The config of altpipe's pipes
+        #[arg(
+            long,
+            value_name = "CONFIG",
+            default_value = "",
+            hide_default_value = true
+        )]
+        config: String,
+
+        /// Run only the rows whose name contains this text
+        #[arg(long, value_name = "TEXT")]
+        filter: Option<String>,
+
+        /// The program built from tools/altpipe-preload/tests/parity.c, for a row more
+        #[arg(long, value_name = "PATH")]
+        parity: Option<PathBuf>,
+
+        /// Seconds after which a row counts as hung
+        #[arg(long, value_name = "SECONDS", default_value_t = 180)]
+        timeout: u64,
+    },
+
     /// Send records over many pipes while knobs turn, sizes change and signals fly
     Torture {
         /// How long
@@ -118,6 +143,18 @@ impl Cli {
                 length: Duration::from_secs(seconds),
             }
             .run(out, draw::fix_seed(seed)),
+            Some(Command::Programs {
+                config,
+                filter,
+                parity,
+                timeout,
+            }) => Programs {
+                config,
+                filter,
+                parity,
+                timeout: Duration::from_secs(timeout),
+            }
+            .run(out),
             None => return self.run_cases(),
         };
         done.map_err(|error| error.to_string())

@@ -26,6 +26,7 @@ mod memory;
 mod module;
 mod parcel;
 mod process;
+mod programs;
 mod record;
 mod runner;
 mod signal;
