@@ -11,6 +11,7 @@ use altpipe_uapi::{Control, DEVICE};
 use clap::{Parser, Subcommand};
 
 use crate::cases::{AREAS, CONTROLS};
+use crate::differential::Differential;
 use crate::draw;
 use crate::fifo::Fifos;
 use crate::lifecycle::Lifecycle;
@@ -100,6 +101,29 @@ enum Command {
         timeout: u64,
     },
 
+    /// Run random sequences of operations on a native pipe and on altpipe's, and compare
+    Differential {
+        /// How many
+        #[arg(long, value_name = "N", default_value_t = 20_000)]
+        sequences: u64,
+
+        /// The number of the first, to run one of a former run again
+        #[arg(long, value_name = "N", default_value_t = 0)]
+        first: u64,
+
+        /// Compare under this config instead of all presets; may be given several times
+        #[arg(long, value_name = "CONFIG")]
+        config: Vec<String>,
+
+        /// Compare native pipes with themselves, to see that sequences repeat
+        #[arg(long, conflicts_with = "config")]
+        native: bool,
+
+        /// What sequences are drawn from [default: the clock; printed first]
+        #[arg(long, value_name = "N")]
+        seed: Option<u64>,
+    },
+
     /// Send records over many pipes while knobs turn, sizes change and signals fly
     Torture {
         /// How long
@@ -139,6 +163,19 @@ impl Cli {
                 };
                 lifecycle.run(out, Duration::from_secs(timeout))
             }
+            Some(Command::Differential {
+                sequences,
+                first,
+                config,
+                native,
+                seed,
+            }) => Differential {
+                sequences,
+                first,
+                configs: config,
+                native,
+            }
+            .run(out, draw::fix_seed(seed)),
             Some(Command::Torture { seconds, seed }) => Torture {
                 length: Duration::from_secs(seconds),
             }

@@ -15,6 +15,7 @@ mod cases;
 mod child;
 mod cli;
 mod descriptors;
+mod differential;
 mod draw;
 mod end;
 mod fdinfo;
