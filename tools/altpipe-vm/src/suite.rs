@@ -24,6 +24,9 @@ use crate::{exit, ktap, libtest};
 /// How often the module is loaded and removed.
 const RELOADS: &str = "100";
 
+/// How many random sequences are run on a native pipe and on altpipe's.
+const SEQUENCES: &str = "20000";
+
 /// For how many seconds streams are checked while knobs are turned under them.
 const TORTURE: &str = "60";
 
@@ -51,6 +54,15 @@ impl Suite<'_> {
         self.part("samples in the machine", Self::samples);
         self.part("selftests in the machine", |suite| {
             suite.in_machine(true, vec![], &["altpipe-selftests"])
+        });
+        self.part("random sequences against native pipes", |suite| {
+            let command = [
+                "altpipe-selftests",
+                "differential",
+                "--sequences",
+                SEQUENCES,
+            ];
+            suite.in_machine(true, vec![], &command)
         });
         self.part("torture in the machine", |suite| {
             let command = ["altpipe-selftests", "torture", "--seconds", TORTURE];
