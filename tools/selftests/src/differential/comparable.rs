@@ -5,7 +5,7 @@
 //! sequences are stripped of the operations by which the difference shows.
 
 use altpipe_core::Config;
-use altpipe_core::config::{FasyncRule, Publish};
+use altpipe_core::config::{FasyncRule, Publish, WakeWriter};
 
 use super::script::{Access, Flag, Form, Memory, Op, Script, Side, Transfer};
 
@@ -45,7 +45,9 @@ pub fn comparable(config: &Config) -> Result<Comparable, &'static str> {
         return Err("with merge=0 another amount of small writes fits");
     }
     let default = Config::DEFAULT;
-    let turns = config.exclusive && config.split_wait;
+    // The rule was_full wakes a writer also for a read that leaves the ring full. He goes to the end
+    // of the queue for it, and the one behind him is first when there is room.
+    let turns = config.exclusive && config.split_wait && config.wake_writer != WakeWriter::WasFull;
     Ok(Comparable {
         nowait: config.nowait,
         faults: config.publish == Publish::AfterCopy,
@@ -120,6 +122,16 @@ mod tests {
         for preset in altpipe_core::PRESETS {
             assert!(comparable(&preset.config).is_ok(), "{}", preset.name);
         }
+    }
+
+    #[test]
+    fn writers_woken_in_vain_lose_their_turn() {
+        let comparable = |name| {
+            let preset = altpipe_core::Preset::find(name).unwrap();
+            super::comparable(&preset.config).unwrap()
+        };
+        assert!(!comparable("v6.7").turns);
+        assert!(comparable("v6.14").turns);
     }
 
     #[test]
