@@ -169,6 +169,11 @@ impl Subject {
         self.config().exclusive && self.config().split_wait
     }
 
+    /// Whether readers and writers sleep on one queue.
+    pub fn has_common_queue(&self) -> bool {
+        !self.config().split_wait
+    }
+
     /// The open control device. Only cases that run on altpipe may ask.
     pub fn control(&self) -> &Control {
         match self {

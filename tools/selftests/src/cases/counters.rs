@@ -282,8 +282,13 @@ fn counts_of_herd(subject: &Subject) {
     } else {
         let all_each_time = READERS * (READERS + 1) / 2;
         // Who sees the byte and loses the race for it was woken in vain as well.
-        let expected = (all_each_time, all_each_time - READERS);
-        assert_eq!((stats.reader_wakes, stats.wasted_wakes), expected);
+        assert_eq!(stats.reader_wakes - stats.wasted_wakes, READERS);
+        if subject.has_common_queue() {
+            // What the winner sends to writers meets those losers who sleep again by then.
+            assert!(stats.reader_wakes >= all_each_time, "{stats:?}");
+        } else {
+            assert_eq!(stats.reader_wakes, all_each_time);
+        }
     }
 }
 
