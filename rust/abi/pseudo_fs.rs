@@ -86,8 +86,13 @@ impl<F: PseudoFs> FileSystem<F> {
 
                 // SAFETY: The initialiser may write to the slot, which is pinned.
                 unsafe { slot.write(kind) };
+                // SAFETY: Just written, and zeros are keys that are not registered.
+                unsafe { Self::register_keys(slot) };
                 // SAFETY: The type stays where it is until `drop` takes it out of the list.
-                to_result(unsafe { bindings::register_filesystem(slot) })
+                to_result(unsafe { bindings::register_filesystem(slot) }).inspect_err(|_| {
+                    // SAFETY: Registered above, and no lock came to use them.
+                    unsafe { Self::unregister_keys(slot) };
+                })
             }),
             mount: UnsafeCell::new(ptr::null_mut()),
             pins: UnsafeCell::new(0),
@@ -169,12 +174,62 @@ impl<F: PseudoFs> FileSystem<F> {
     }
 }
 
+impl<F> FileSystem<F> {
+    /// Tells lockdep of the classes of the locks in superblocks and inodes.
+    ///
+    /// A file system type is static in C, and lockdep takes no key elsewhere on trust: it would
+    /// report the first superblock's, and then watch no lock of the whole kernel any more.
+    ///
+    /// # Safety
+    ///
+    /// `kind` must be pinned, with keys that are zero, and be there until
+    /// [`Self::unregister_keys`].
+    unsafe fn register_keys(kind: *mut bindings::file_system_type) {
+        // SAFETY: By the safety requirement.
+        unsafe { Self::keys(kind, |key| bindings::lockdep_register_key(key)) };
+    }
+
+    /// Takes the keys back; may sleep.
+    ///
+    /// # Safety
+    ///
+    /// The keys must be registered, and no lock of their classes be taken any more.
+    unsafe fn unregister_keys(kind: *mut bindings::file_system_type) {
+        // SAFETY: By the safety requirement.
+        unsafe { Self::keys(kind, |key| bindings::lockdep_unregister_key(key)) };
+    }
+
+    /// # Safety
+    ///
+    /// `kind` must be valid, and nobody else use its keys meanwhile.
+    unsafe fn keys(
+        kind: *mut bindings::file_system_type,
+        each: impl Fn(*mut bindings::lock_class_key),
+    ) {
+        // SAFETY: By the safety requirement.
+        unsafe {
+            each(&raw mut (*kind).s_lock_key);
+            each(&raw mut (*kind).s_umount_key);
+            each(&raw mut (*kind).s_vfs_rename_key);
+            for key in &mut (*kind).s_writers_key {
+                each(key);
+            }
+            each(&raw mut (*kind).i_lock_key);
+            each(&raw mut (*kind).i_mutex_key);
+            each(&raw mut (*kind).invalidate_lock_key);
+            each(&raw mut (*kind).i_mutex_dir_key);
+        }
+    }
+}
+
 #[pinned_drop]
 impl<F> PinnedDrop for FileSystem<F> {
     fn drop(self: Pin<&mut Self>) {
         // Fails only for what is not registered.
         // SAFETY: By the type invariant; no superblock is left, for each would pin the module.
         let _ = unsafe { bindings::unregister_filesystem(self.kind.get()) };
+        // SAFETY: Registered with the type. Its superblocks and their inodes are gone.
+        unsafe { Self::unregister_keys(self.kind.get()) };
     }
 }
 
