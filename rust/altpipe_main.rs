@@ -13,6 +13,7 @@ mod device;
 mod engine;
 mod fs;
 mod knobs;
+mod kunit;
 mod limits;
 pub mod page;
 mod pipe;

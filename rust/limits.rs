@@ -182,3 +182,76 @@ impl<O: Limited + Owner + 'static> Directory<O> {
     /// The directory itself.
     pub(crate) const GROUP: &'static Group<O> = &Group::new(c"limits", Self::LIST);
 }
+
+#[kunit_tests(altpipe_limits)]
+mod tests {
+    use super::*;
+
+    const PAGE: u64 = PAGE_SIZE as u64;
+
+    fn limits(soft: u64, hard: u64, size: u64) -> Limits {
+        let limits = Limits::new();
+
+        limits.user_pages_soft.store(soft);
+        limits.user_pages_hard.store(hard);
+        limits.max_size.store(size);
+        limits
+    }
+
+    #[test]
+    fn a_size_is_rounded_up_to_a_power_of_two_of_pages() {
+        for (bytes, slots) in [
+            (0, 1),
+            (1, 1),
+            (PAGE, 1),
+            (PAGE + 1, 2),
+            (5 * PAGE, 8),
+            (LARGEST, (LARGEST / PAGE) as u32),
+        ] {
+            assert_eq!(slots_for(bytes), Ok(slots));
+        }
+        assert_eq!(slots_for(LARGEST + 1), Err(EINVAL));
+        assert_eq!(slots_for(u64::MAX), Err(EINVAL));
+    }
+
+    #[test]
+    fn a_limit_is_exceeded_above_it_and_zero_is_none() {
+        let some = limits(100, 200, PAGE);
+        let none = limits(0, 0, PAGE);
+
+        assert!(!some.is_over_soft(100) && some.is_over_soft(101));
+        assert!(!some.is_over_hard(200) && some.is_over_hard(201));
+        assert!(!none.is_over_soft(u64::MAX) && !none.is_over_hard(u64::MAX));
+    }
+
+    #[test]
+    fn a_user_is_charged_what_his_pipes_have_and_gets_it_back() -> Result {
+        let mut one = Charge::new()?;
+        let mut other = Charge::new()?;
+        let before = one.set(0);
+
+        assert_eq!(one.set(16), before + 16);
+        assert_eq!(other.set(4), before + 20);
+        assert_eq!(one.set(2), before + 6);
+        drop(one);
+        assert_eq!(other.set(4), before + 4);
+        Ok(())
+    }
+
+    // Whoever loads a module may exceed every limit. What a user may not is for the selftests.
+    #[test]
+    fn the_privileged_exceed_every_limit() -> Result {
+        let tight = limits(1, 1, PAGE);
+        let mut charge = Charge::new()?;
+        let config = Config::DEFAULT;
+
+        assert!(tight.allows_size(2 * PAGE));
+        assert_eq!(
+            tight.charge_new(&config, &mut charge),
+            slots_for(config.capacity.into())
+        );
+        assert_eq!(tight.charge_resized(64, &mut charge), Ok(()));
+        assert_eq!(charge.slots(), 64);
+        Ok(())
+    }
+}

@@ -426,3 +426,97 @@ impl PollTable<'_> {
         }
     }
 }
+
+#[kunit_tests(altpipe_wait)]
+mod tests {
+    use super::*;
+    use kernel::static_lock_class;
+
+    fn queue() -> impl PinInit<WaitQueue> {
+        WaitQueue::new(c"altpipe::tests", static_lock_class!())
+    }
+
+    fn sleepers(queue: &WaitQueue) -> u32 {
+        queue.with_lock(|queue| queue.sleepers())
+    }
+
+    // Without a second task: `ready` runs where the caller is queued already, and is not asleep yet.
+    #[test]
+    fn sleepers_are_counted_while_they_are_queued() {
+        pin_init::stack_pin_init!(let queue = queue());
+
+        for exclusive in [false, true] {
+            let mut seen = [u32::MAX; 3];
+            let mut turn = 0;
+            let sleep = queue.sleep_until(
+                exclusive,
+                || {
+                    if let Some(seen) = seen.get_mut(turn) {
+                        *seen = sleepers(&queue);
+                    }
+                    turn += 1;
+                    turn == 2
+                },
+                || {},
+            );
+
+            assert_eq!(seen, [0, 1, u32::MAX]);
+            assert!(matches!(sleep.outcome, Slept::Ready));
+            assert!(!sleep.slept && !sleep.woken);
+            assert_eq!(sleepers(&queue), 0);
+        }
+    }
+
+    #[test]
+    fn two_places_in_a_queue_are_two_sleepers() {
+        pin_init::stack_pin_init!(let queue = queue());
+        let mut most = 0;
+        let mut outer = 0;
+
+        queue.sleep_until(
+            true,
+            || {
+                let mut inner = 0;
+                queue.sleep_until(
+                    false,
+                    || {
+                        most = most.max(sleepers(&queue));
+                        inner += 1;
+                        inner == 2
+                    },
+                    || {},
+                );
+                outer += 1;
+                outer == 2
+            },
+            || {},
+        );
+        assert_eq!(most, 2);
+        assert_eq!(sleepers(&queue), 0);
+    }
+
+    #[test]
+    fn a_wake_up_in_vain_is_noticed() {
+        pin_init::stack_pin_init!(let queue = queue());
+        let mut turn = 0;
+        let mut wasted = 0;
+
+        // Each wake-up comes between queueing and sleeping, so the sleep ends as it begins. After
+        // the first there is nothing to do yet.
+        let sleep = queue.sleep_until(
+            true,
+            || {
+                turn += 1;
+                if turn < 5 {
+                    queue.wake(PollMask::READABLE, false);
+                }
+                turn == 5
+            },
+            || wasted += 1,
+        );
+
+        assert!(sleep.slept && sleep.woken);
+        assert_eq!(wasted, 1);
+        assert_eq!(sleepers(&queue), 0);
+    }
+}

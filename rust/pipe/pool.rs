@@ -10,6 +10,7 @@ use crate::{
     config::PageRule,
     stats::Counters,
 };
+use kernel::prelude::*;
 
 /// As many pages as a pool may hold.
 pub(super) type Pages = Stack<Page, { PageRule::MOST }>;
@@ -112,5 +113,76 @@ impl Pool {
         }
         self.fresh = self.fresh.min(self.pages.count());
         out
+    }
+}
+
+#[kunit_tests(altpipe_pool)]
+mod tests {
+    use super::*;
+
+    const RULE: PageRule = PageRule {
+        ahead: 4,
+        room: 3,
+        keep: 2,
+    };
+
+    fn filled(count: u64) -> Pool {
+        let mut pool = Pool::new();
+
+        pool.fill_to(count);
+        pool
+    }
+
+    #[test]
+    fn it_holds_as_many_pages_as_any_rule_asks_for_and_no_more() {
+        let mut pool = filled(100);
+
+        assert_eq!(pool.count() as usize, PageRule::MOST);
+        if let Some(page) = Page::alloc() {
+            assert!(pool.pages.push(page).is_err());
+        }
+        assert_eq!(pool.take_all().count(), PageRule::MOST);
+        assert_eq!(pool.count(), 0);
+        assert!(pool.pages.pop().is_none());
+    }
+
+    #[test]
+    fn fresh_pages_are_told_from_pages_used_again() {
+        let mut counters = Counters::default();
+        let mut pool = filled(1);
+        let page = pool.take_for_slot(&mut counters);
+
+        assert_eq!(counters.pages_unlocked.0, 1);
+        if let Some(page) = page {
+            pool.recycle(page, RULE);
+        }
+        assert!(pool.take_for_slot(&mut counters).is_some());
+        assert_eq!(counters.pages_unlocked.0, 1);
+        assert_eq!(counters.pages_pool.0, 1);
+    }
+
+    #[test]
+    fn a_spent_page_stays_where_there_is_room_by_the_rule() {
+        let mut pool = Pool::new();
+
+        for kept in [1, 2, 3, 3, 3] {
+            if let Some(page) = Page::alloc() {
+                pool.recycle(page, RULE);
+            }
+            assert_eq!(pool.count(), kept);
+        }
+        assert!(pool.has_excess(RULE));
+        assert_eq!(pool.take_excess(RULE).count(), 1);
+        assert!(!pool.has_excess(RULE));
+    }
+
+    #[test]
+    fn a_pool_takes_over_what_fits() {
+        let mut pool = filled(PageRule::MOST as u64 - 1);
+        let mut other = filled(3);
+
+        pool.take_over(&mut other);
+        assert_eq!(pool.count() as usize, PageRule::MOST);
+        assert_eq!(other.count(), 2);
     }
 }
