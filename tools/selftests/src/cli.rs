@@ -13,7 +13,10 @@ use clap::{Parser, Subcommand};
 use crate::cases::{AREAS, CONTROLS};
 use crate::differential::Differential;
 use crate::draw;
+use crate::faults::Faults;
 use crate::fifo::Fifos;
+use crate::fuzz::Fuzz;
+use crate::leaks::Leaks;
 use crate::lifecycle::Lifecycle;
 use crate::module::Module;
 use crate::programs::Programs;
@@ -124,6 +127,36 @@ enum Command {
         seed: Option<u64>,
     },
 
+    /// Make every allocation of every call fail once, on a kernel with fault injection; the module
+    /// must not be loaded yet
+    Faults {
+        /// The module's file
+        #[arg(long, value_name = "PATH")]
+        module: PathBuf,
+    },
+
+    /// Make calls with arguments that nobody in his right mind would give, as root and as nobody
+    Fuzz {
+        /// Calls of each user
+        #[arg(long, value_name = "N", default_value_t = 20_000)]
+        cases: u64,
+
+        /// What the calls are drawn from [default: the clock; printed first]
+        #[arg(long, value_name = "N")]
+        seed: Option<u64>,
+
+        /// Leave out root's
+        #[arg(long)]
+        as_nobody: bool,
+    },
+
+    /// Make many pipes, and see that they leave nothing behind
+    Leaks {
+        /// How many
+        #[arg(long, value_name = "N", default_value_t = 100_000)]
+        pipes: u32,
+    },
+
     /// Send records over many pipes while knobs turn, sizes change and signals fly
     Torture {
         /// How long
@@ -176,6 +209,16 @@ impl Cli {
                 native,
             }
             .run(out, draw::fix_seed(seed)),
+            Some(Command::Faults { module }) => Faults {
+                module: Module { path: module },
+            }
+            .run(out),
+            Some(Command::Fuzz {
+                cases,
+                seed,
+                as_nobody,
+            }) => Fuzz { cases, as_nobody }.run(out, draw::fix_seed(seed)),
+            Some(Command::Leaks { pipes }) => Leaks { pipes }.run(out),
             Some(Command::Torture { seconds, seed }) => Torture {
                 length: Duration::from_secs(seconds),
             }

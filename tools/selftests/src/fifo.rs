@@ -2,6 +2,7 @@
 //! Pipes that are opened by a name: the kernel's FIFOs, and altpipe's FIFO devices.
 
 use std::env;
+use std::ffi::CString;
 use std::fs;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::PathBuf;
@@ -82,6 +83,11 @@ impl Fifo {
             path: format!("/proc/self/fd/{}", inode.as_raw_fd()).into(),
             _inode: Some(inode),
         }
+    }
+
+    /// Its path, for who opens it in a way of his own.
+    pub fn path(&self) -> CString {
+        CString::new(self.path.as_os_str().as_encoded_bytes()).expect("no NUL in a path")
     }
 
     /// Opens it as open(2) does.

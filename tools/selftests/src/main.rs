@@ -10,6 +10,7 @@
 
 #![warn(missing_docs)]
 
+mod account;
 mod case;
 mod cases;
 mod child;
@@ -18,10 +19,13 @@ mod descriptors;
 mod differential;
 mod draw;
 mod end;
+mod faults;
 mod fdinfo;
 mod fifo;
+mod fuzz;
 mod knobs;
 mod ktap;
+mod leaks;
 mod lifecycle;
 mod memory;
 mod module;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The kernel module itself: loading, unloading, and what it leaves in the system.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
@@ -17,11 +17,19 @@ pub struct Module {
 }
 
 impl Module {
+    /// Opens the file.
+    pub fn open(&self) -> File {
+        File::open(&self.path).unwrap_or_else(|error| panic!("{}: {error}", self.path.display()))
+    }
+
     /// Loads it with parameters as on insmod's command line.
     pub fn load_with(&self, parameters: &str) -> Result<()> {
-        let file = File::open(&self.path)
-            .unwrap_or_else(|error| panic!("{}: {error}", self.path.display()));
         let parameters = CString::new(parameters).expect("no NUL in a parameter");
+        Self::load_file(&self.open(), &parameters)
+    }
+
+    /// Loads it from its open file, in one system call.
+    pub fn load_file(file: &File, parameters: &CStr) -> Result<()> {
         // SAFETY: the descriptor is open and the text terminated.
         let ret = unsafe {
             libc::syscall(

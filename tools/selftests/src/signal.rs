@@ -35,6 +35,11 @@ pub fn count(signal: i32, interrupted: Interrupted) {
     set_action(signal, handler as *const () as usize, restart);
 }
 
+/// Discards `signal` from now on.
+pub fn ignore(signal: i32) {
+    set_action(signal, libc::SIG_IGN, 0);
+}
+
 /// Gives `signal` its default action.
 pub fn set_default(signal: i32) {
     set_action(signal, libc::SIG_DFL, 0);
