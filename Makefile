@@ -20,7 +20,7 @@ endif
 
 .PHONY: help
 help: ## this list
-	@sed -n 's/^\([a-z_]*\):.*## \(.*\)/  make \1	\2/p' Makefile | expand -t 25
+	@sed -n 's/^\([a-z_-]*\):.*## \(.*\)/  make \1	\2/p' Makefile | expand -t 25
 
 # Costs are counted with one processor that is emulated to the instruction, in
 # more boots than five; what needs two processors is counted in switches.
@@ -41,6 +41,14 @@ demo: tools kernel modules ## re-create the three regressions in a virtual machi
 .PHONY: test
 test: tools kernel ## every test: on the host, then in a virtual machine
 	$(vm) test $(TESTFLAGS)
+
+.PHONY: test-debug
+test-debug: tools kernel-debug ## the kernel's own bug finders: KASAN, lockdep, KUnit, faults, a fuzzer
+	$(vm) test --debug
+
+.PHONY: test-long
+test-long: tools kernel-debug ## the long forms, some hours
+	$(vm) test --long
 
 .PHONY: check
 check: tools kernel ## every lint
@@ -77,6 +85,14 @@ install: ## install the tools, their manual pages and the header below PREFIX
 .PHONY: kernel
 kernel: tools ## fetch and prepare the kernel to build for and to boot
 	$(vm) setup
+
+.PHONY: kernel-debug
+kernel-debug: tools ## build the debug kernel, once
+	$(vm) setup --debug
+
+.PHONY: modules-debug
+modules-debug: tools ## the module for it: for altpipe-vm run --debug
+	$(vm) setup --debug --modules
 
 .PHONY: setup
 setup: tools kernel modules ## all of the set-up, nothing else

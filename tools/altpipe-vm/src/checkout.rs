@@ -38,11 +38,6 @@ impl Checkout {
             .join(name)
     }
 
-    /// The module, where kbuild leaves it.
-    pub fn module(&self) -> PathBuf {
-        self.path("rust/altpipe.ko")
-    }
-
     /// A script of ours.
     pub fn script(&self, relative: &str) -> Command {
         let mut command = Command::new(self.path(relative));

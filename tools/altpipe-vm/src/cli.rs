@@ -28,12 +28,32 @@ pub enum Command {
     Check(Check),
 }
 
+impl Command {
+    /// Is the debug kernel needed?
+    pub fn needs_debug(&self) -> bool {
+        match self {
+            Self::Setup(setup) => setup.debug,
+            Self::Run(run) => run.machine.debug,
+            Self::Boots(boots) => boots.machine.debug,
+            Self::Shell(shell) => shell.machine.debug,
+            Self::Test(test) => test.debug || test.long,
+            Self::Check(_) => false,
+        }
+    }
+}
+
 /// Fetch and prepare the kernel, once; later calls find it in the cache.
 #[derive(Args)]
 pub struct Setup {
     /// Ask the archive for a newer version of the series.
     #[arg(long)]
     pub refresh: bool,
+    /// Build the debug kernel of that version, too.
+    #[arg(long)]
+    pub debug: bool,
+    /// Build the module for the debug kernel, and modules with faults in them.
+    #[arg(long, requires = "debug")]
+    pub modules: bool,
 }
 
 /// Run one command in a freshly booted machine with the module loaded.
@@ -100,6 +120,12 @@ pub struct Test {
     /// Run the lints, too, and count them.
     #[arg(long)]
     pub check: bool,
+    /// Run what is for the debug kernel, and nothing else.
+    #[arg(long, conflicts_with = "check")]
+    pub debug: bool,
+    /// Run the long forms, on either kernel, and nothing else.
+    #[arg(long, conflicts_with_all = ["check", "debug"])]
+    pub long: bool,
 }
 
 /// Run every lint; the last line is the count.
@@ -130,6 +156,9 @@ pub struct MachineArgs {
     /// Run the command in a Debian 13 with compiler, python3, stress-ng and the like, made at first use.
     #[arg(long)]
     rootfs: bool,
+    /// Boot the debug kernel, with the module that `make modules-debug` built.
+    #[arg(long)]
+    pub debug: bool,
     /// Boot this image instead of Debian's kernel.
     #[arg(long, value_name = "VMLINUZ")]
     kernel: Option<PathBuf>,

@@ -49,10 +49,29 @@ pub fn reports(log: &str) -> Vec<&str> {
         .collect()
 }
 
+/// The messages of a log without what printk puts in front, indented as they were.
+pub fn messages(log: &str) -> String {
+    log.lines()
+        .map(|line| {
+            let message = body(line);
+            format!("{}\n", message.strip_prefix(' ').unwrap_or(message))
+        })
+        .collect()
+}
+
 /// A line without the time stamp and the task that printk puts in front.
 fn message(line: &str) -> &str {
-    let mut text = line.trim();
-    while let Some((stamp, rest)) = text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+    body(line).trim()
+}
+
+/// The same, with the space between that and the message.
+fn body(line: &str) -> &str {
+    let mut text = line;
+    while let Some((stamp, rest)) = text
+        .trim_start()
+        .strip_prefix('[')
+        .and_then(|rest| rest.split_once(']'))
+    {
         let stamp = stamp.trim();
         let is_time = stamp
             .split_once('.')
@@ -61,7 +80,7 @@ fn message(line: &str) -> &str {
         if !is_time && !is_caller {
             break;
         }
-        text = rest.trim_start();
+        text = rest;
     }
     text
 }
@@ -96,6 +115,14 @@ mod tests {
         ] {
             assert_eq!(reports(line), [line]);
         }
+    }
+
+    #[test]
+    fn messages_keep_their_own_indentation() {
+        assert_eq!(
+            messages("[    1.5] KTAP version 1\n[    1.6][   T12]     ok 1 a\nplain\n"),
+            "KTAP version 1\n    ok 1 a\nplain\n"
+        );
     }
 
     #[test]

@@ -13,6 +13,9 @@ use crate::kernel::Kernel;
 use crate::step::quietly;
 use crate::tally::Tally;
 
+/// Modules with faults in them, for the debug kernel.
+const CONTROLS: &str = "tools/altpipe-vm/controls";
+
 const CLIPPY_OF_THE_MODULE: &str = "\
 rsync -aR --delete --exclude-from=.gitignore Kbuild rust tools/check-kdir.sh \"$1\"
 make -C \"$2\" M=\"$1\" CLIPPY=1 W=e modules
@@ -71,7 +74,7 @@ pub fn all(kernel: &Kernel, checkout: &Checkout) -> Result<Vec<Lint>> {
         .args(["--check", "--config-path"])
         .arg(source.join(".rustfmt.toml"));
     add("rustfmt of the module", {
-        command.args(files(&["rs"], &["rust"])?);
+        command.args(files(&["rs"], &["rust", CONTROLS])?);
         command
     });
 
@@ -111,7 +114,7 @@ pub fn all(kernel: &Kernel, checkout: &Checkout) -> Result<Vec<Lint>> {
     ]);
     command.args(files(
         &["c", "h"],
-        &["rust", "samples", "tools/altpipe-preload"],
+        &["rust", "samples", "tools/altpipe-preload", CONTROLS],
     )?);
     add("checkpatch", command);
 

@@ -35,6 +35,10 @@ const BOOT_ATTEMPTS: u32 = 3;
 #[derive(Clone)]
 pub struct Machine {
     pub image: PathBuf,
+    /// QEMU's machine type.
+    pub board: &'static str,
+    /// More words for the kernel's command line.
+    pub parameters: &'static str,
     pub accelerator: Accelerator,
     pub processors: u32,
     pub memory_mib: u32,
@@ -258,7 +262,7 @@ impl Machine {
             "none",
             "-no-reboot",
             "-machine",
-            "pc",
+            self.board,
         ]);
         command.args(self.accelerator.arguments());
         command.args([
@@ -286,7 +290,10 @@ impl Machine {
         // The processor's random numbers count as entropy, or boot would wait.
         command.args([
             "-append",
-            &format!("console=ttyS0 random.trust_cpu=on {parameters}"),
+            &format!(
+                "console=ttyS0 random.trust_cpu=on {parameters} {}",
+                self.parameters
+            ),
         ]);
         Ok(command)
     }

@@ -8,6 +8,7 @@ mod cache;
 mod checkout;
 mod cli;
 mod console;
+mod cost;
 mod cpio;
 mod exit;
 mod guest;
@@ -53,19 +54,30 @@ fn perform(command: Command) -> Result<u8> {
     let cache = Cache::open()?;
     let checkout = Checkout::find()?;
     let refresh = matches!(&command, Command::Setup(setup) if setup.refresh);
-    let kernel = stock::set_up(&cache, &checkout, refresh)?;
+    let stock = stock::set_up(&cache, &checkout, refresh)?;
+    let debug = command
+        .needs_debug()
+        .then(|| kernel::debug::set_up(&cache, &checkout, &stock))
+        .transpose()?;
+    let kernel = debug.as_ref().unwrap_or(&stock);
     // Not before set-up, which a signal may end at any point.
     let interrupt = Interrupt::catch()?;
     let mut suite = Suite {
         cache: &cache,
         checkout: &checkout,
-        kernel: &kernel,
+        kernel: &stock,
+        debug: debug.as_ref(),
         interrupt: &interrupt,
         total: Tally::default(),
     };
-    let machine = |wish: Wish| wish.machine(&cache, &checkout, &kernel, &interrupt);
+    let machine = |wish: Wish| wish.machine(&cache, &checkout, kernel, &interrupt);
     match command {
-        Command::Setup(_) => {
+        Command::Setup(setup) => {
+            if setup.modules {
+                step::step("module for the debug kernel", || {
+                    kernel::debug::build_modules(&checkout, kernel)
+                })?;
+            }
             println!("{} {}", kernel.release()?, kernel.kdir().display());
             Ok(0)
         }
@@ -82,6 +94,8 @@ fn perform(command: Command) -> Result<u8> {
             machine(shell.machine.wish())?.interact(tempfile::tempdir()?.path())?;
             Ok(0)
         }
+        Command::Test(test) if test.debug => suite.run_debug(),
+        Command::Test(test) if test.long => suite.run_long(),
         Command::Test(test) => suite.run(test.check),
         Command::Check(_) => suite.lint(),
     }

@@ -44,11 +44,12 @@ impl Wish {
         kernel: &Kernel,
         interrupt: &Interrupt,
     ) -> Result<Machine> {
-        let module = checkout.module();
+        let module = kernel.module(checkout);
         if self.module && !module.exists() {
             bail!(
-                "{} is not there: run `make modules`, or do without it (--no-module)",
-                module.display()
+                "{} is not there: run `make {}`, or do without it (--no-module)",
+                module.display(),
+                kernel.target()
             );
         }
         let accelerator = if self.icount {
@@ -58,6 +59,8 @@ impl Wish {
         };
         Ok(Machine {
             image: self.image.clone().unwrap_or_else(|| kernel.image()),
+            board: kernel.board(),
+            parameters: kernel.parameters(),
             accelerator,
             processors: if self.icount { 1 } else { self.processors },
             memory_mib: self.memory_mib,
@@ -84,6 +87,8 @@ fn probe_kvm(kernel: &Kernel, interrupt: &Interrupt) -> Result<bool> {
     let scratch = tempfile::tempdir()?;
     let machine = Machine {
         image: kernel.image(),
+        board: kernel.board(),
+        parameters: kernel.parameters(),
         accelerator: Accelerator::Kvm,
         processors: 1,
         memory_mib: 256,

@@ -4,17 +4,19 @@
 use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::cost::Clock;
 
 /// Shorter steps leave no line behind.
 const WORTH_A_LINE: Duration = Duration::from_secs(2);
 
 /// Runs `work`, showing what goes on and, if it took long, how long.
 pub fn step<T>(text: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
-    let start = Instant::now();
+    let clock = Clock::start();
     let spinner = ProgressBar::new_spinner().with_message(text.to_owned());
     spinner.set_style(
         ProgressStyle::with_template("  {elapsed:>5}  {msg}").expect("a valid template"),
@@ -22,10 +24,9 @@ pub fn step<T>(text: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
     spinner.enable_steady_tick(Duration::from_millis(500));
     let result = work();
     spinner.finish_and_clear();
+    let cost = clock.read();
     match &result {
-        Ok(_) if start.elapsed() >= WORTH_A_LINE => {
-            eprintln!("  {:>4}s  {text}", start.elapsed().as_secs())
-        }
+        Ok(_) if cost.wall >= WORTH_A_LINE => eprintln!("  {cost}  {text}"),
         Ok(_) => {}
         Err(_) => eprintln!("  failed {text}"),
     }

@@ -1,25 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0
-//! `make test`: every test there is, counted.
+//! `make test`, `make test-debug` and `make test-long`: every test there is, counted.
+
+mod debug;
+mod errand;
 
 use std::fs;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
 use crate::cache::Cache;
 use crate::checkout::Checkout;
+use crate::cost::Clock;
 use crate::interrupt::Interrupt;
-use crate::kernel::Kernel;
+use crate::kernel::{Flavour, Kernel};
 use crate::lint;
 use crate::machine::Machine;
 use crate::run::{self, Outcome, Wish};
 use crate::step::quietly;
 use crate::tally::Tally;
 use crate::{exit, ktap, libtest};
+use errand::{DEBUG, Errand, LONG, LONG_PATIENCE, Module, PATIENCE};
 
 /// How often the module is loaded and removed.
 const RELOADS: &str = "100";
@@ -35,6 +40,7 @@ pub struct Suite<'a> {
     pub cache: &'a Cache,
     pub checkout: &'a Checkout,
     pub kernel: &'a Kernel,
+    pub debug: Option<&'a Kernel>,
     pub interrupt: &'a Interrupt,
     pub total: Tally,
 }
@@ -64,6 +70,10 @@ impl Suite<'_> {
             ];
             suite.in_machine(true, vec![], &command)
         });
+        self.part("100000 pipes leave nothing behind", |suite| {
+            let command = ["altpipe-selftests", "leaks", "--pipes", "100000"];
+            suite.in_machine(true, vec![], &command)
+        });
         self.part("torture in the machine", |suite| {
             let command = ["altpipe-selftests", "torture", "--seconds", TORTURE];
             suite.in_machine(true, vec![], &command)
@@ -78,9 +88,56 @@ impl Suite<'_> {
                 "--count",
                 RELOADS,
             ];
-            suite.in_machine(false, vec![suite.checkout.module()], &command)
+            suite.in_machine(false, vec![suite.kernel.module(suite.checkout)], &command)
         });
         Ok(self.conclude())
+    }
+
+    /// Runs what is for the debug kernel: first whether it finds faults at all,
+    /// since its silence means nothing before.
+    pub fn run_debug(&mut self) -> Result<u8> {
+        self.part(
+            "the module builds for the debug kernel",
+            Self::debug_modules,
+        );
+        self.part("the bug finders find bugs", Self::controls);
+        self.part("KUnit suites", Self::kunit);
+        self.errands(DEBUG, PATIENCE);
+        Ok(self.conclude())
+    }
+
+    /// Runs the long forms.
+    pub fn run_long(&mut self) -> Result<u8> {
+        self.part("the module builds", Self::module);
+        self.part(
+            "the module builds for the debug kernel",
+            Self::debug_modules,
+        );
+        self.errands(LONG, LONG_PATIENCE);
+        Ok(self.conclude())
+    }
+
+    fn errands(&mut self, errands: &[Errand], patience: Duration) {
+        for errand in errands {
+            self.part(errand.name, |suite| {
+                let kernel = suite.kernel(errand.kernel)?;
+                let loaded = errand.module == Module::Loaded;
+                let files = match errand.module {
+                    Module::Loaded => vec![],
+                    Module::File => vec![kernel.module(suite.checkout)],
+                };
+                let mut wish = Self::wish(loaded, files);
+                wish.timeout = patience;
+                suite.ktap(&suite.prepare(kernel, &wish, errand.command)?)
+            });
+        }
+    }
+
+    fn kernel(&self, flavour: Flavour) -> Result<&Kernel> {
+        match flavour {
+            Flavour::Stock => Ok(self.kernel),
+            Flavour::Debug => self.debug.context("the debug kernel was not set up"),
+        }
     }
 
     /// Runs the lints alone.
@@ -105,9 +162,9 @@ impl Suite<'_> {
             return;
         }
         println!("  ..     {name}");
-        let start = Instant::now();
+        let clock = Clock::start();
         let tally = work(self).unwrap_or_else(|error| Tally::fail(format!("{error:#}")));
-        println!("  {:>4}s  {name}: {tally}", start.elapsed().as_secs());
+        println!("  {}  {name}: {tally}", clock.read());
         for failure in &tally.failures {
             println!("         failed: {failure}");
         }
@@ -184,7 +241,7 @@ impl Suite<'_> {
         let mut wish = Self::wish(true, vec![parity]);
         wish.rootfs = true;
         wish.memory_mib = 2048;
-        self.ktap(&self.prepare(&wish, &command)?)
+        self.ktap(&self.prepare(self.kernel, &wish, &command)?)
     }
 
     /// A program that speaks KTAP.
@@ -202,17 +259,17 @@ impl Suite<'_> {
         Ok(tally)
     }
 
-    /// A machine with two processors, for true concurrency.
     fn machine(&self, module: bool, files: Vec<PathBuf>, command: &[&str]) -> Result<Machine> {
-        self.prepare(&Self::wish(module, files), command)
+        self.prepare(self.kernel, &Self::wish(module, files), command)
     }
 
+    /// A machine with two processors, for true concurrency.
     fn wish(module: bool, files: Vec<PathBuf>) -> Wish {
         Wish {
             icount: false,
             processors: 2,
             memory_mib: 1024,
-            timeout: Duration::from_secs(1800),
+            timeout: PATIENCE,
             files,
             module,
             rootfs: false,
@@ -220,8 +277,8 @@ impl Suite<'_> {
         }
     }
 
-    fn prepare(&self, wish: &Wish, command: &[&str]) -> Result<Machine> {
-        let mut machine = wish.machine(self.cache, self.checkout, self.kernel, self.interrupt)?;
+    fn prepare(&self, kernel: &Kernel, wish: &Wish, command: &[&str]) -> Result<Machine> {
+        let mut machine = wish.machine(self.cache, self.checkout, kernel, self.interrupt)?;
         machine.guest.command = Some(command.iter().map(|word| (*word).to_owned()).collect());
         Ok(machine)
     }

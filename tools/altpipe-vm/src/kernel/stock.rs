@@ -10,8 +10,8 @@ use std::thread;
 
 use anyhow::{Context, Result, ensure};
 
-use super::Kernel;
 use super::release::{self, Release};
+use super::{Flavour, Kernel};
 use crate::archive::Archive;
 use crate::cache::Cache;
 use crate::checkout::Checkout;
@@ -27,7 +27,7 @@ const RECIPE: &str = "1";
 /// The kernel that was set up last; none before the first set-up.
 pub fn ready(cache: &Cache) -> Option<Kernel> {
     let root = fs::canonicalize(current(cache)).ok()?;
-    is_complete(&root).then_some(Kernel { root })
+    is_complete(&root).then(|| kernel(root))
 }
 
 /// Sets the kernel up. Once that is done the archive is asked for a newer one
@@ -58,7 +58,15 @@ pub fn set_up(cache: &Cache, checkout: &Checkout, refresh: bool) -> Result<Kerne
         fs::write(stamp(&root), RECIPE)?;
     }
     point_to(&root, &current(cache))?;
-    Ok(Kernel { root })
+    Ok(kernel(root))
+}
+
+fn kernel(root: PathBuf) -> Kernel {
+    Kernel {
+        stock: root.clone(),
+        root,
+        flavour: Flavour::Stock,
+    }
 }
 
 fn current(cache: &Cache) -> PathBuf {
@@ -162,10 +170,7 @@ fn prepare(archive: &Archive, checkout: &Checkout, release: &Release, root: &Pat
     )?;
     fs::remove_dir_all(&debs)?;
 
-    let made = Kernel {
-        root: root.to_owned(),
-    }
-    .release()?;
+    let made = kernel(root.to_owned()).release()?;
     ensure!(
         made == release.name,
         "the prepared tree is for {made}, the kernel is {}",
