@@ -6,8 +6,8 @@
 # the machine is for a person, on the console. With a /disk, both work in what the
 # first NVMe disk holds, where our programs and the host's files have the same places.
 #
-# Ports to the host: 1 standard output, 2 standard error, 3 the protocol:
-# "booted", then either "no module" or "status N" and /out as a cpio archive.
+# Ports to the host: 1 standard output, 2 standard error, 3 the protocol of
+# src/protocol.rs; results are /out as a cpio archive.
 
 mount -t proc proc /proc
 mount -t sysfs sysfs /sys
@@ -38,6 +38,11 @@ if [ -e /disk ]; then
 	PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:$PATH
 fi
 
+# How many bytes port $1 was given.
+sent() {
+	sed -n 's/^bytes_sent: //p' "/sys/kernel/debug/virtio-ports/vport0p$1"
+}
+
 load() {
 	[ -e /vm/altpipe.ko ] || return 0
 	insmod /vm/altpipe.ko
@@ -52,13 +57,17 @@ fi
 
 # The ports appear a moment after their driver.
 until [ -c /dev/vport0p3 ]; do usleep 10000; done
-exec 3>/dev/vport0p3
+exec 3<>/dev/vport0p3
 echo booted >&3
 if load 2>/dev/vport0p2; then
 	chroot "$root" sh /vm/command 3>&- </dev/null >/dev/vport0p1 2>/dev/vport0p2
-	echo "status $?" >&3
-	cd /out && find . | cpio -o -H newc >&3 2>/dev/null
+	status=$?
+	(cd /out && find . | cpio -o -H newc >/vm/results 2>/dev/null)
+	echo "status $status $(sent 1) $(sent 2) $(wc -c </vm/results)" >&3
+	cat /vm/results >&3
 else
-	echo "no module" >&3
+	echo "no module $(sent 1) $(sent 2)" >&3
 fi
+# The host answers when it has everything. A port does not wait for it.
+read -r _ <&3
 reboot -f

@@ -2,21 +2,22 @@
 //! One boot of a kernel under QEMU, from power-on to its end.
 
 use std::fs;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::Write;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::thread::{self, JoinHandle};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use nix::fcntl::OFlag;
-use nix::unistd::pipe2;
 
 use crate::accel::Accelerator;
 use crate::console;
 use crate::guest::Guest;
 use crate::interrupt::Interrupt;
+use crate::protocol::{self, Copier, Event, Protocol};
 
 /// From power-on to the first word of our init under KVM; a second is usual.
 const KVM_BOOT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -80,24 +81,12 @@ impl End {
     }
 }
 
-enum Event {
-    Booted,
-    Ended(Protocol),
-}
-
 /// What came of one try, and where its output went.
 struct Attempt<O> {
     end: End,
     /// Did our init begin? From then on there is no second try.
     booted: bool,
     outputs: O,
-}
-
-/// What the guest said on the protocol port.
-enum Protocol {
-    NoModule,
-    Status(u8, Vec<u8>),
-    Cut,
 }
 
 impl Machine {
@@ -141,42 +130,44 @@ impl Machine {
         E: Write + Send + 'static,
     {
         let log = dir.join("console.log");
-        // QEMU gets the ports as its three standard files: pipes that nobody
-        // else inherits, so that their end of file is the end of the machine.
-        let (protocol, port) = pipe2(OFlag::O_CLOEXEC)?;
+        // QEMU gets the ports as its three standard files, whose other ends nobody
+        // else inherits: so their end of file is the end of the machine.
+        let (protocol, port) = UnixStream::pair()?;
         let mut command = self.qemu(dir, "panic=-1 oops=panic")?;
         command.args([
             "-chardev",
             &format!("file,id=console,path={}", log.display()),
         ]);
         command.args(["-serial", "chardev:console", "-device", "virtio-serial"]);
-        for (number, file) in [(1, "stdout"), (2, "stderr"), (3, "stdin")] {
-            command.args([
-                "-chardev",
-                &format!("file,id=port{number},path=/dev/{file}"),
-            ]);
+        for (number, device) in [
+            (1, "file,path=/dev/stdout"),
+            (2, "file,path=/dev/stderr"),
+            (3, "socket,fd=0"),
+        ] {
+            command.args(["-chardev", &format!("{device},id=port{number}")]);
             command.args([
                 "-device",
                 &format!("virtserialport,nr={number},chardev=port{number}"),
             ]);
         }
         let mut child = command
-            .stdin(Stdio::from(port))
+            .stdin(Stdio::from(OwnedFd::from(port)))
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
             .context("cannot run setpriv and qemu-system-x86_64")?;
         drop(command);
 
-        let stdout = copy(child.stdout.take().expect("piped"), stdout);
-        let stderr = copy(child.stderr.take().expect("piped"), stderr);
+        let stdout = Copier::start(child.stdout.take().expect("piped"), stdout);
+        let stderr = Copier::start(child.stderr.take().expect("piped"), stderr);
+        let copied = [stdout.copied(), stderr.copied()];
         let (events, inbox) = mpsc::channel();
-        let listener = thread::spawn(move || listen(protocol.into(), &events));
+        let listener = thread::spawn(move || protocol::listen(&protocol, &copied, &events));
         let (protocol, booted, late) = self.watch(&mut child, &inbox, interrupt)?;
         let status = child.wait().context("cannot wait for qemu")?;
         listener.join().expect("the listener does not panic");
-        let stdout = stdout.join().expect("the copiers do not panic")?;
-        let stderr = stderr.join().expect("the copiers do not panic")?;
+        let stdout = stdout.join()?;
+        let stderr = stderr.join()?;
 
         let text = fs::read(&log).with_context(|| format!("cannot read {}", log.display()))?;
         let text = String::from_utf8_lossy(&text);
@@ -297,50 +288,4 @@ impl Machine {
         ]);
         Ok(command)
     }
-}
-
-/// Reads the protocol port to its end.
-fn listen(port: fs::File, events: &Sender<Event>) {
-    let mut port = BufReader::new(port);
-    let protocol = follow(&mut port, events).unwrap_or(Protocol::Cut);
-    // Nobody listens any more only when the run is over.
-    let _ = events.send(Event::Ended(protocol));
-}
-
-fn follow(port: &mut impl BufRead, events: &Sender<Event>) -> Option<Protocol> {
-    let mut line = || {
-        let mut text = String::new();
-        port.read_line(&mut text).ok()?;
-        text.strip_suffix('\n').map(str::to_owned)
-    };
-    if line()? != "booted" {
-        return None;
-    }
-    events.send(Event::Booted).ok()?;
-    let end = line()?;
-    if end == "no module" {
-        return Some(Protocol::NoModule);
-    }
-    let status = end.strip_prefix("status ")?.parse().ok()?;
-    let mut results = Vec::new();
-    port.read_to_end(&mut results).ok()?;
-    Some(Protocol::Status(status, results))
-}
-
-/// Passes on what a command prints, as it prints it.
-fn copy<W: Write + Send + 'static>(
-    mut from: impl Read + Send + 'static,
-    mut to: W,
-) -> JoinHandle<io::Result<W>> {
-    thread::spawn(move || {
-        let mut buffer = [0; 16 * 1024];
-        loop {
-            let length = from.read(&mut buffer)?;
-            to.write_all(&buffer[..length])?;
-            to.flush()?;
-            if length == 0 {
-                return Ok(to);
-            }
-        }
-    })
 }

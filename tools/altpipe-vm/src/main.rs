@@ -18,6 +18,7 @@ mod ktap;
 mod libtest;
 mod lint;
 mod machine;
+mod protocol;
 mod rootfs;
 mod run;
 mod step;
