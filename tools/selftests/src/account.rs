@@ -19,8 +19,9 @@ use crate::end::{CAPACITY, PAGE, read_exact, write};
 /// Where the hierarchy is mounted, unless it is somewhere else already.
 const MOUNT: &CStr = c"/tmp/altpipe-cgroup";
 
-/// What the account of an idle cgroup was seen to move by: stocks of each processor.
-pub const NOISE: u64 = 64 << 10;
+/// What the account of an idle cgroup was seen to move by: stocks of each processor, and up to 80 kB
+/// that KASAN holds back of what was freed.
+pub const NOISE: u64 = 128 << 10;
 
 /// The kernel adds up its notes of each processor only when they come to more than this many pages,
 /// or every other second. (It is 64 for each processor.)

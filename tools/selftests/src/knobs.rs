@@ -90,7 +90,7 @@ pub const LIMITS: [&str; 3] = [
     "limits/max_size",
 ];
 
-/// The values of all knobs and limits of the control device at one time.
+/// The values of all knobs and limits of all devices at one time.
 pub struct Snapshot(Vec<(PathBuf, String)>);
 
 impl Snapshot {
@@ -101,8 +101,14 @@ impl Snapshot {
             let text = fs::read_to_string(&path)?;
             Ok((path, active(text.trim_end()).to_string()))
         };
-        knobs
-            .chain(LIMITS.map(path))
+        let mut paths: Vec<_> = knobs.chain(LIMITS.map(path)).collect();
+        for fifo in fs::read_dir("/sys/class/altpipe")? {
+            for knob in fs::read_dir(fifo?.path().join("knobs"))? {
+                paths.push(knob?.path());
+            }
+        }
+        paths
+            .into_iter()
             .map(note)
             .collect::<io::Result<_>>()
             .map(Self)

@@ -434,10 +434,14 @@ fn fcntl(objects: &mut Objects, generator: &mut ChaCha8Rng) -> i64 {
             objects.address(generator) as u64,
         ),
     };
-    system(
+    let result = system(
         libc::SYS_fcntl,
         [fd as u64, command as u64, argument, 0, 0, 0],
-    )
+    );
+    if command == libc::F_DUPFD_CLOEXEC {
+        return keep(objects, generator, result);
+    }
+    result
 }
 
 fn lseek(objects: &mut Objects, generator: &mut ChaCha8Rng) -> i64 {
