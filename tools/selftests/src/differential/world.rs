@@ -7,18 +7,21 @@
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::fs::OFlags;
 use rustix::pipe::PipeFlags;
-use rustix::thread::gettid;
 
-use super::call::{Call, Desk, Outcome, checked, events, take_signal};
+use super::call::{Call, Desk, Outcome, checked, events};
 use super::comparable::Comparable;
 use super::coverage::Coverage;
-use super::script::{Access, End, Flag, Form, Memory, Odd, Op, Part, Script, Side, Transfer};
+use super::script::{Access, Form, Memory, Odd, Op, Part, Script, Side, Transfer};
 use super::task::Task;
-use super::transcript::{Deed, Step, Transcript, View};
+use super::transcript::{Deed, Step, Transcript};
 use crate::memory::NOWHERE;
 use crate::subject::Subject;
+use ends::Descriptor;
+
+mod ends;
+mod look;
 
 /// Descriptors that a sequence may have open.
 const MOST_ENDS: usize = 6;
@@ -41,13 +44,6 @@ pub struct Stage {
     pub desk: Desk,
     /// What the config lets one compare.
     pub comparable: Comparable,
-}
-
-struct Descriptor {
-    fd: OwnedFd,
-    serial: u8,
-    reads: bool,
-    writes: bool,
 }
 
 struct World<'a> {
@@ -135,46 +131,6 @@ impl<'a> World<'a> {
             None => {}
         }
         world
-    }
-
-    fn add(&mut self, fd: OwnedFd, access: Access) {
-        self.serial += 1;
-        self.ends.push(Descriptor {
-            fd,
-            serial: self.serial,
-            reads: access != Access::Write,
-            writes: access != Access::Read,
-        });
-    }
-
-    fn find(&self, end: End) -> Option<usize> {
-        let of = |number: u8, wanted: &dyn Fn(&Descriptor) -> bool| {
-            let fitting: Vec<_> = (0..self.ends.len())
-                .filter(|&at| wanted(&self.ends[at]))
-                .collect();
-            let count = fitting.len();
-            (count > 0).then(|| fitting[usize::from(number) % count])
-        };
-        match end {
-            End::Reader(number) => of(number, &|end| end.reads),
-            End::Writer(number) => of(number, &|end| end.writes),
-            End::Any(number) => of(number, &|_| true),
-        }
-    }
-
-    // Whether a task sleeps on it in poll(2), which looks the descriptor up anew at every wake-up: if
-    // it were closed, each wake-up would show, and how many there are is what knobs change.
-    fn is_polled(&self, at: usize) -> bool {
-        let fd = self.ends[at].fd.as_raw_fd();
-        let mut busy = self.stage.tasks.iter().zip(&self.asleep);
-        busy.any(|(task, op)| matches!(op, Some(Op::Poll(..))) && task.sleeps_on(fd))
-    }
-
-    fn close(&mut self, at: usize) {
-        let end = self.ends.remove(at);
-        for (task, orphaned) in self.stage.tasks.iter().zip(&mut self.orphaned) {
-            *orphaned |= task.sleeps_on(end.fd.as_raw_fd());
-        }
     }
 
     fn act(&mut self, op: &Op, number: usize) -> Deed {
@@ -283,15 +239,6 @@ impl<'a> World<'a> {
         }
     }
 
-    fn fd(&self, end: End) -> Option<i32> {
-        self.find(end).map(|at| self.ends[at].fd.as_raw_fd())
-    }
-
-    fn is_nonblocking(&self, fd: i32) -> bool {
-        // SAFETY: touches no memory of ours.
-        unsafe { libc::fcntl(fd, libc::F_GETFL) & libc::O_NONBLOCK != 0 }
-    }
-
     // Which sides' queues a call may sleep in.
     fn sides(&self, op: &Op) -> (bool, bool) {
         match op {
@@ -382,63 +329,6 @@ impl<'a> World<'a> {
         total
     }
 
-    fn set(&self, fd: i32, flag: OFlags, on: bool) -> Result<usize, i32> {
-        let flag = flag.bits() as i32;
-        // SAFETY: touches no memory of ours.
-        checked(unsafe {
-            let flags = libc::fcntl(fd, libc::F_GETFL);
-            let flags = if on { flags | flag } else { flags & !flag };
-            libc::fcntl(fd, libc::F_SETFL, flags) as isize
-        })
-    }
-
-    fn set_flag(&mut self, fd: i32, flag: Flag, on: bool) -> Result<usize, i32> {
-        match flag {
-            Flag::Nonblock => self.set(fd, OFlags::NONBLOCK, on),
-            Flag::Direct => self.set(fd, OFlags::DIRECT, on),
-            Flag::Async => {
-                self.has_owner = true;
-                own(fd);
-                self.set(fd, OFlags::from_bits_retain(libc::O_ASYNC as u32), on)
-            }
-        }
-    }
-
-    fn control(&self, what: i32, at: usize, events: u32) -> Result<usize, i32> {
-        let mut event = libc::epoll_event {
-            events,
-            u64: self.ends[at].serial.into(),
-        };
-        let (epoll, fd) = (self.epoll.as_raw_fd(), self.ends[at].fd.as_raw_fd());
-        // SAFETY: the structure outlives the call.
-        checked(unsafe { libc::epoll_ctl(epoll, what, fd, &mut event) } as isize)
-    }
-
-    fn reopen(&mut self, at: usize, access: Access, nonblock: bool) -> Option<Result<usize, i32>> {
-        if self.ends.len() == MOST_ENDS {
-            return None;
-        }
-        let (mut flags, side) = match access {
-            Access::Read => (OFlags::RDONLY, Some(Side::Readers)),
-            Access::Write => (OFlags::WRONLY, Some(Side::Writers)),
-            Access::Both => (OFlags::RDWR, None),
-        };
-        let nonblock = match self.hasty {
-            Some(hasty) => side == Some(hasty),
-            None => nonblock,
-        };
-        flags.set(OFlags::NONBLOCK, nonblock);
-        let path = format!("/proc/self/fd/{}", self.ends[at].fd.as_raw_fd());
-        let opened = openat(CWD, path, flags | OFlags::CLOEXEC, Mode::empty());
-        Some(match opened {
-            Ok(fd) => {
-                self.add(fd, access);
-                Ok(0)
-            }
-            Err(error) => Err(error.raw_os_error()),
-        })
-    }
-
     // Ends by signals what sleeps, one after the other: what ends may let the other go on.
     fn wake_all(&mut self) {
         while let Some(task) = self.asleep.iter().position(Option::is_some) {
@@ -453,52 +343,6 @@ impl<'a> World<'a> {
             ended: std::mem::take(&mut self.ended),
             told: self.told(),
             view: looks.then(|| self.look()),
-        }
-    }
-
-    fn told(&self) -> Vec<(i64, u8)> {
-        if !self.has_owner {
-            return Vec::new();
-        }
-        let serial = |fd| {
-            let end = self.ends.iter().find(|end| end.fd.as_raw_fd() == fd);
-            end.map_or(0, |end| end.serial)
-        };
-        let mut told: Vec<_> = std::iter::from_fn(|| take_signal(owners_signal()))
-            .map(|told| (told.band, serial(told.fd)))
-            .collect();
-        told.sort_unstable();
-        told
-    }
-
-    fn look(&self) -> View {
-        const ALL: i16 = 0x27df;
-        let mut polled: Vec<_> = self
-            .ends
-            .iter()
-            .map(|end| libc::pollfd {
-                fd: end.fd.as_raw_fd(),
-                events: ALL,
-                revents: 0,
-            })
-            .collect();
-        let mut queued = -1;
-        // SAFETY: as many structures as is said, and a place for the number, outlive the calls.
-        unsafe {
-            libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, 0);
-            if let Some(end) = self.ends.first() {
-                libc::ioctl(end.fd.as_raw_fd(), libc::FIONREAD, &mut queued);
-            }
-        }
-        let size = |end: &Descriptor| {
-            self.subject
-                .size(&end.fd)
-                .map_err(|error| error.raw_os_error())
-        };
-        View {
-            polled: polled.iter().map(|polled| polled.revents).collect(),
-            queued,
-            capacity: self.ends.last().map_or(Ok(0), size),
         }
     }
 }
@@ -520,20 +364,6 @@ fn call(op: &Op, transfer: &Transfer, fd: i32, number: usize) -> Call {
 
 fn is_transfer(op: &Op) -> bool {
     matches!(op, Op::Read(_) | Op::Write(_))
-}
-
-// Has signals of the descriptor's description sent to the calling thread.
-fn own(fd: i32) {
-    // <asm-generic/fcntl.h>; the library lacks them.
-    const F_SETSIG: i32 = 10;
-    const F_SETOWN_EX: i32 = 15;
-    const F_OWNER_TID: i32 = 0;
-    let owner = [F_OWNER_TID, gettid().as_raw_nonzero().get()];
-    // SAFETY: the array stands for struct f_owner_ex and outlives the call.
-    let ret = unsafe {
-        libc::fcntl(fd, F_SETOWN_EX, owner.as_ptr()) | libc::fcntl(fd, F_SETSIG, owners_signal())
-    };
-    assert_eq!(ret, 0, "F_SETOWN_EX, F_SETSIG");
 }
 
 fn be_odd(fd: i32, odd: Odd) -> Result<usize, i32> {
