@@ -32,6 +32,7 @@ mod presets;
 mod processes;
 mod quota;
 mod random;
+mod rows;
 mod signals;
 mod splice;
 mod splice_pages;
@@ -72,6 +73,7 @@ pub const AREAS: &[Area] = &[
     splice_pages::AREA,
     uring::AREA,
     parity::AREA,
+    rows::AREA,
     foreign::AREA,
     device::AREA,
     create::AREA,

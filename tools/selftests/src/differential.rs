@@ -8,8 +8,9 @@
 mod call;
 mod comparable;
 mod coverage;
+pub mod fixed;
 mod generate;
-mod script;
+pub mod script;
 mod task;
 mod transcript;
 mod world;

@@ -101,6 +101,12 @@ const SCENARIOS: &[(&str, Scenario)] = &[
     ("reloads leave no memory behind", reloads_leave_nothing),
 ];
 
+/// The scenarios' names.
+#[cfg(test)]
+pub fn names() -> impl Iterator<Item = &'static str> {
+    SCENARIOS.iter().map(|(name, _)| *name)
+}
+
 impl Lifecycle {
     /// Runs all scenarios; returns the number of failures.
     pub fn run(&self, out: impl Write, timeout: Duration) -> io::Result<usize> {

@@ -44,11 +44,16 @@ pub fn comparable(config: &Config) -> Result<Comparable, &'static str> {
     if !config.merge {
         return Err("with merge=0 another amount of small writes fits");
     }
+    Ok(of(config))
+}
+
+/// What can be compared under a config by sequences that do without merged writes, or have them.
+pub fn of(config: &Config) -> Comparable {
     let default = Config::DEFAULT;
     // The rule was_full wakes a writer also for a read that leaves the ring full. He goes to the end
     // of the queue for it, and the one behind him is first when there is room.
     let turns = config.exclusive && config.split_wait && config.wake_writer != WakeWriter::WasFull;
-    Ok(Comparable {
+    Comparable {
         nowait: config.nowait,
         faults: config.publish == Publish::AfterCopy,
         short_reads: !config.read_merge,
@@ -57,7 +62,7 @@ pub fn comparable(config: &Config) -> Result<Comparable, &'static str> {
             && turns,
         owners: config.fasync == FasyncRule::EveryIo,
         turns,
-    })
+    }
 }
 
 impl Comparable {
