@@ -189,6 +189,8 @@ const ELSEWHERE: &[(&str, &str)] = &[
 
 // Most scenes begin with a pipe as small as one can be and have two slots.
 const PIPE: u32 = 2;
+// A slot for each small write, also where writes do not merge.
+const ROOMY: u32 = 16;
 const R: End = End::Reader(0);
 const W: End = End::Writer(0);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Rows about what is in a pipe and how it goes in and out.
 
-use super::{PIPE, R, W, bad, fill, flags, read, readv, write, writev};
+use super::{PIPE, R, ROOMY, W, bad, fill, flags, read, readv, write, writev};
 use crate::differential::fixed::Scene;
 use crate::differential::script::{End, Flag, Memory, Odd, Op, Side};
 use crate::subject::Subject;
@@ -36,6 +36,7 @@ pub fn sizes(subject: &Subject) {
 
 pub fn resized_stream(subject: &Subject) {
     Scene::of(1)
+        .merging()
         .then(write(3000), "3000")
         .then(Op::Resize(W, 1 << 20), "1048576")
         .then(write(40_000), "40000")
@@ -143,7 +144,7 @@ pub fn short_read(subject: &Subject) {
 }
 
 pub fn packets(subject: &Subject) {
-    Scene::of_packets(PIPE)
+    Scene::of_packets(ROOMY)
         .repeat(2, write(10), "10")
         .repeat(2, read(100), "10")
         .then(write(100), "100")

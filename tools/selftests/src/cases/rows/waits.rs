@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Rows about who sleeps, what wakes him and what he is told.
 
-use super::{PIPE, R, W, fill, read, write};
+use super::{PIPE, R, ROOMY, W, fill, read, write};
 use crate::differential::fixed::Scene;
 use crate::differential::script::{End, Flag, Op, Side};
 use crate::subject::Subject;
@@ -22,7 +22,7 @@ pub fn poller(subject: &Subject) {
 
 pub fn edges(subject: &Subject) {
     let edge = (libc::EPOLLIN | libc::EPOLLET) as u32;
-    Scene::of(PIPE)
+    Scene::of(ROOMY)
         .unseen()
         // A write that might sleep is not made beside a task that waits for events.
         .then(Op::Set(W, Flag::Nonblock, true), "0")
@@ -132,7 +132,7 @@ pub fn shared_flag(subject: &Subject) {
 }
 
 pub fn owners(subject: &Subject) {
-    Scene::of(PIPE)
+    Scene::of(ROOMY)
         .then(Op::Set(R, Flag::Async, true), "0")
         .repeat(10, write(1), "1; SIGIO [(41, 1)]")
         .then(read(10), "10")
