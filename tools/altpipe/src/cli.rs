@@ -279,12 +279,13 @@ fn bench_help() -> String {
 
 Variants:
   native            the kernel's own pipe
+  fifo              the kernel's own FIFO, on the tmpfs /dev/shm
   default           an altpipe pipe with the knobs as they stand
   KNOB=VALUE,...    an altpipe pipe with these knobs turned; no knob in sysfs is touched
   PRESET[,...]      one that approximates a release of Linux, with knobs turned
   ALL               every preset, oldest first
 A space or `;` always ends a variant. After a comma, KNOB=VALUE belongs to the config at its left, unless that is
-`native`; a bare word begins the next variant. So `native,times=full,freeze_check=1` is two variants, and two
+`native` or `fifo`; a bare word begins the next variant. So `native,times=full,freeze_check=1` is two variants, and two
 configs in a row are written 'times=full;times=none' or --variants times=full times=none.
 
 Method:

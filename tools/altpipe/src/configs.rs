@@ -38,7 +38,7 @@ impl Configs {
     pub fn describe(&self, device: Option<&Device>) -> Result<Vec<VariantInfo>> {
         let info = |(variant, text): &(Variant, Option<String>)| {
             let config = match self.source(variant, device) {
-                Source::Native => None,
+                Source::Native | Source::Fifo => None,
                 source => {
                     let (reader, _writer) = source.pipe().with_context(|| {
                         format!(
@@ -66,6 +66,7 @@ impl Configs {
             .and_then(|(_, text)| text.as_deref());
         match (text, device) {
             (Some(text), Some(device)) => Source::Altpipe(device, text),
+            (None, _) if *variant == Variant::Fifo => Source::Fifo,
             (None, _) => Source::Native,
             (Some(_), None) => {
                 unreachable!("the device is opened before an altpipe variant is measured")

@@ -54,7 +54,6 @@ use crate::presentation::present;
 use crate::reproduce::Extent;
 use crate::signals::Interrupted;
 use crate::sysfs::Sysfs;
-use crate::variant::Variant;
 
 const FAILED: u8 = 1;
 const NOT_LOADED: u8 = 3;
@@ -105,7 +104,7 @@ fn run(cli: Cli) -> Result<u8> {
                 comparisons: bench::comparisons(&variants),
                 pinned: false,
             };
-            let device = open(variants.iter().any(|variant| *variant != Variant::Native))?;
+            let device = open(variants.iter().any(|variant| variant.config().is_some()))?;
             let document = bench::measure(&question, &method(&arguments.method), device.as_ref())?;
             return finish(&[document], &arguments.output);
         }

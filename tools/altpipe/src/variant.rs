@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What is compared: the kernel's own pipe, or an altpipe pipe of some config.
+//! What is compared: the kernel's own pipe or FIFO, or an altpipe pipe of some config.
 //!
 //! A config contains commas, and so does a list of variants. The rule that tells them apart: spaces and `;`
 //! always end a variant; after a comma, `knob=value` belongs to the config at its left, and a bare word (`native`,
-//! `default`, a preset) begins the next variant. `native` takes no knobs, so `native,times=full,freeze_check=1` is
+//! `fifo`, `default`, a preset) begins the next variant. `native` and `fifo` take no knobs, so `native,times=full,freeze_check=1` is
 //! two variants. `ALL` stands for every preset, oldest first. A knob set twice in one config is refused, for it means that a separator was forgotten.
 
 use std::fmt;
@@ -13,6 +13,7 @@ use anyhow::{Result, bail};
 use serde::{Deserialize, Serialize};
 
 const NATIVE: &str = "native";
+const FIFO: &str = "fifo";
 const DEFAULT: &str = "default";
 const ALL: &str = "ALL";
 
@@ -22,6 +23,8 @@ const ALL: &str = "ALL";
 pub enum Variant {
     /// pipe2(2) of the running kernel.
     Native,
+    /// mkfifo(3) of the running kernel, which still stamps times and asks for the freeze on each I/O.
+    Fifo,
     /// A pipe of `/dev/altpipe`, made with this config; an empty one takes the defaults as they stand.
     Altpipe(String),
 }
@@ -35,7 +38,7 @@ impl Variant {
     /// The text for the create call, or none for a native pipe.
     pub fn config(&self) -> Option<&str> {
         match self {
-            Self::Native => None,
+            Self::Native | Self::Fifo => None,
             Self::Altpipe(config) => Some(config),
         }
     }
@@ -45,6 +48,7 @@ impl From<String> for Variant {
     fn from(text: String) -> Self {
         match text.as_str() {
             NATIVE => Self::Native,
+            FIFO => Self::Fifo,
             DEFAULT => Self::Altpipe(String::new()),
             _ => Self::Altpipe(text),
         }
@@ -61,6 +65,7 @@ impl fmt::Display for Variant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Native => NATIVE,
+            Self::Fifo => FIFO,
             Self::Altpipe(config) if config.is_empty() => DEFAULT,
             Self::Altpipe(config) => config,
         })
@@ -97,6 +102,8 @@ fn parse_item(item: &str, variants: &mut Vec<Variant>) -> Result<()> {
             close(&mut config, variants);
             if piece == NATIVE {
                 variants.push(Variant::Native);
+            } else if piece == FIFO {
+                variants.push(Variant::Fifo);
             } else if piece == ALL {
                 variants.extend(PRESETS.iter().map(|preset| Variant::of(preset.name)));
             } else {
@@ -176,6 +183,12 @@ mod tests {
     }
 
     #[test]
+    fn the_word_fifo_is_a_variant_without_knobs() {
+        let expected = [Variant::Fifo, Variant::of("times=full"), Variant::Native];
+        assert_eq!(parse_list(&["fifo,times=full,native"]).unwrap(), expected);
+    }
+
+    #[test]
     fn all_is_every_preset() {
         let all = labels(&["native,ALL"]);
         assert_eq!(all.len(), 1 + PRESETS.len());
@@ -211,7 +224,7 @@ mod tests {
 
     #[test]
     fn labels_parse_back() {
-        for label in ["native", "default", "times=full,freeze_check=1"] {
+        for label in ["native", "fifo", "default", "times=full,freeze_check=1"] {
             assert_eq!(Variant::of(label).to_string(), label);
         }
     }
