@@ -51,12 +51,13 @@ pub fn reports(log: &str) -> Vec<&str> {
 
 /// The messages of a log without what printk puts in front, indented as they were.
 pub fn messages(log: &str) -> String {
-    log.lines()
-        .map(|line| {
-            let message = body(line);
-            format!("{}\n", message.strip_prefix(' ').unwrap_or(message))
-        })
-        .collect()
+    let mut text = String::new();
+    for line in log.lines() {
+        let message = body(line);
+        text.push_str(message.strip_prefix(' ').unwrap_or(message));
+        text.push('\n');
+    }
+    text
 }
 
 /// A line without the time stamp and the task that printk puts in front.

@@ -83,7 +83,8 @@ pub fn listen(port: &UnixStream, copied: &[Arc<AtomicU64>; 2], events: &Sender<E
     let protocol = follow(&mut reader, copied, events).unwrap_or(Protocol::Cut);
     if protocol != Protocol::Cut {
         // A machine that is gone meanwhile needs no answer.
-        let _ = (&*port).write_all(b"done\n");
+        let mut answer = port;
+        let _ = answer.write_all(b"done\n");
     }
     // The end of the stream is the end of the machine.
     let _ = io::copy(&mut reader, &mut io::sink());
