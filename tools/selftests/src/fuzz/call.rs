@@ -115,11 +115,9 @@ fn bits(generator: &mut ChaCha8Rng, among: i32) -> u64 {
 }
 
 fn keep(objects: &mut Objects, generator: &mut ChaCha8Rng, fd: i64) -> i64 {
-    if let Ok(fd) = i32::try_from(fd)
-        && fd >= 0
-    {
+    if let Some(number) = i32::try_from(fd).ok().filter(|number| *number >= 0) {
         // SAFETY: the call just opened it, and nobody else knows it.
-        objects.keep(unsafe { OwnedFd::from_raw_fd(fd) }, generator);
+        objects.keep(unsafe { OwnedFd::from_raw_fd(number) }, generator);
     }
     fd
 }
@@ -139,7 +137,7 @@ fn ioctl(objects: &mut Objects, generator: &mut ChaCha8Rng) -> i64 {
     ];
     let fd = objects.any(generator);
     let mut command = match below(generator, 4) {
-        0 => u64::from(raw::TYPE) << 8 | u64::from(generator.next_u32() & 0xffff_00ff),
+        0 => (u64::from(raw::TYPE) << 8) | u64::from(generator.next_u32() & 0xffff_00ff),
         _ => KNOWN[below(generator, KNOWN.len() as u32) as usize],
     };
     if below(generator, 8) == 0 {
@@ -148,7 +146,7 @@ fn ioctl(objects: &mut Objects, generator: &mut ChaCha8Rng) -> i64 {
     let argument = match below(generator, 3) {
         // Not so large that pipes of root's take all memory there is.
         0 => number(generator) & 0x7f_ffff,
-        1 => number(generator) | 1 << 40,
+        1 => number(generator) | (1 << 40),
         _ => objects.address(generator) as u64,
     };
     if command == raw::CREATE && argument != 0 {
