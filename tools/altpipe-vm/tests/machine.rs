@@ -45,7 +45,7 @@ impl Bench {
                  file=*,if=none,*) disk=${{1#file=}}; disk=${{disk%%,*}} ;; esac\n\
                  shift\n\
                  done\n\
-                 exec 3>/dev/stdin\n\
+                 exec 3>&0\n\
                  echo $$ >{}\n\
                  : >$console\n\
                  {script}",
@@ -145,10 +145,10 @@ fn entry(name: &str, content: &str) -> String {
 }
 
 fn ends_with(status: u8, results: &str) -> String {
-    format!(
-        "echo booted >&3\nprintf 'status {status}\\n{results}{}' >&3",
-        entry("TRAILER!!!", "")
-    )
+    let archive = format!("{results}{}", entry("TRAILER!!!", ""));
+    // What printf makes one byte of is four here.
+    let length = archive.replace("\\000", " ").len();
+    format!("echo booted >&3\nprintf 'status {status} 0 0 {length}\\n{archive}' >&3\nread done <&3")
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn results_and_the_kernels_log_land_in_the_directory() {
 
 #[test]
 fn results_that_stop_short_are_no_success() {
-    let bench = Bench::new("printf 'booted\\nstatus 0\\n070701' >&3");
+    let bench = Bench::new("printf 'booted\\nstatus 0 0 0 6\\n070701' >&3");
     let out = bench.path("out");
     let output = bench.run(&["--out", out.to_str().unwrap(), "--", "true"]);
     assert_eq!(output.status.code(), Some(205));
@@ -220,7 +220,7 @@ fn a_machine_that_goes_away_is_told_from_a_command_that_fails() {
 
 #[test]
 fn a_module_that_does_not_load_is_named() {
-    let bench = Bench::new("printf 'booted\\nno module\\n' >&3");
+    let bench = Bench::new("printf 'booted\\nno module 0 0\\n' >&3");
     let output = bench.run(&["--", "true"]);
     assert_eq!(output.status.code(), Some(205));
     assert!(text(&output.stderr).contains("module did not load"));
