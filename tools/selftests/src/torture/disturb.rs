@@ -70,10 +70,10 @@ pub fn until_ended(
             }
             _ => {
                 if let Some(device) = fifo {
-                    let sleepers = fdinfo::number(end, "sleepers");
+                    let sleepers = fdinfo::sleepers(end);
                     turn(device, generator, |knob| knob.name != "block_size");
                     counts.live.fetch_add(1, Ordering::Relaxed);
-                    let met = u64::from(sleepers > 0);
+                    let met = u64::from(sleepers.is_some_and(|sleepers| sleepers > 0));
                     counts.met.fetch_add(met, Ordering::Relaxed);
                 }
             }
