@@ -62,14 +62,24 @@ impl Account {
     /// Bytes of kernel memory that are charged to it now, but for what its processes need to be
     /// there at all.
     pub fn kernel(&self) -> u64 {
+        let [kernel, stacks, tables] = self.fields(["kernel", "kernel_stack", "pagetables"]);
+        kernel.saturating_sub(stacks + tables)
+    }
+
+    /// Bytes of the objects among them, to the byte.
+    pub fn objects(&self) -> u64 {
+        let [slab] = self.fields(["slab"]);
+        slab
+    }
+
+    fn fields<const N: usize>(&self, names: [&str; N]) -> [u64; N] {
         churn();
         let text = fs::read_to_string(self.dir.join("memory.stat")).expect("memory.stat");
-        let field = |name: &str| -> u64 {
+        names.map(|name| {
             text.lines()
                 .find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok())
                 .unwrap_or_else(|| panic!("memory.stat has no {name}"))
-        };
-        field("kernel").saturating_sub(field("kernel_stack") + field("pagetables"))
+        })
     }
 
     /// The same once it has come to rest.
