@@ -22,10 +22,10 @@ use crate::module::Memory;
 use crate::subject::{Pipe, Subject};
 
 /// Bytes that a pipe may leave on the account beside its objects. On 7.3, 8 to 21 were seen for each
-/// of ours, with or without data, and next to none for a native one; free memory and the count of
-/// objects stayed as they were, and the rest went with the cgroup. That looks like the reserve that
-/// the kernel keeps for small charges and does not give back for as long as the cgroup stays. A page
-/// for every hundredth pipe would be more.
+/// of ours, with or without data, and next to none for a native one. The count of objects came back,
+/// and the rest went with the cgroup. It may be the reserve that the kernel keeps for small charges;
+/// that is not shown, and free memory is too noisy to rule a small leak out. A page for every
+/// hundredth pipe would be more.
 const RESERVE: u64 = 32;
 
 /// Pipes that are open at the same time.
